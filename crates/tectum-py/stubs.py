@@ -12,6 +12,8 @@ import tempfile
 
 HERE = pathlib.Path(__file__).resolve().parent
 REPLACED = [
+    # Types that signatures state.
+    (r': "([^"\n]*)"(?=[,)]| = )', r": \1"),
     # What callers pass and get, in the words of NumPy's and Python's types.
     (r"SupportsFloat \| SupportsIndex", "float"),
     (r"\bSupportsIndex\b", "int"),

@@ -324,6 +324,32 @@ impl ClosedLoop {
         Ok(self.metrics.ticks)
     }
 
+    /// Ends the loop and returns body and brain as they are after the last period, for another
+    /// loop; no brain if a fault took it. Waits for a brain that is being rebuilt.
+    ///
+    /// # Example
+    /// ```
+    /// use tectum::Device;
+    /// use tectum_control::body::body;
+    /// use tectum_control::brain::zero::Zero;
+    /// use tectum_control::closed_loop::{ClosedLoop, LoopSettings};
+    /// let cpu = Device::open("cpu")?;
+    /// let settings = LoopSettings { seconds: 1.0, ..LoopSettings::default() };
+    /// let pendulum = body("pendulum", None)?;
+    /// let brain = Box::new(Zero::new(pendulum.spec()));
+    /// let mut first = ClosedLoop::new(pendulum, brain, &settings, &cpu)?;
+    /// let trace = first.simulate().into_result()?.receipt.trace;
+    /// let (mut pendulum, brain) = first.into_parts();
+    /// pendulum.reset(1);
+    /// let mut again = ClosedLoop::new(pendulum, brain.expect("no fault took it"), &settings, &cpu)?;
+    /// assert_ne!(again.simulate().into_result()?.receipt.trace, trace, "another start than before");
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn into_parts(mut self) -> (Box<dyn Body>, Option<Box<dyn Brain>>) {
+        let brain = self.controller.brain_mut().take();
+        (self.body.into_body(), brain)
+    }
+
     /// Runs to the end in simulated time and records nothing.
     #[must_use = "the run may have failed"]
     pub fn simulate(&mut self) -> Outcome {

@@ -158,6 +158,16 @@ impl Graph {
             .map(|_| self.nodes[&node].operation.dtype(self))
     }
 
+    /// How many rows the row numbers of a node select from, at least: of the tables of `gather` and
+    /// the classes of `cross_entropy`. None if nothing selects by them, or a size is open.
+    pub fn rows(&self, indices: Node) -> Option<usize> {
+        let rows = self
+            .nodes
+            .values()
+            .filter_map(|definition| definition.operation.rows(self, indices, definition.shape));
+        rows.min()
+    }
+
     /// The outputs in the order they were named: name, node and shape. Two names may refer to one
     /// node.
     pub fn outputs(&self) -> impl Iterator<Item = (&str, Node, Shape)> {

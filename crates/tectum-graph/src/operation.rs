@@ -141,6 +141,11 @@ pub(crate) trait Op {
         &mut []
     }
 
+    /// How many rows the numbers of an operand select from; none for operands of other kinds.
+    fn rows(&self, _graph: &Graph, _indices: Node, _shape: Shape) -> Option<usize> {
+        None
+    }
+
     /// A smaller operation with the same value.
     fn simpler(&self, _graph: &Graph, _shape: Shape) -> Option<Operation> {
         None

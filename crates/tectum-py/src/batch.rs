@@ -1,21 +1,23 @@
 //! Many instances of a body, stepped at once on a device.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::path::PathBuf;
 
-use numpy::{PyArray1, PyReadonlyArray2, PyUntypedArrayMethods};
+use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use tectum_control::body::batch::Batch;
 use tectum_control::body::{self as bodies, BodySettings, Start};
 
-use crate::array::{floats, shaped};
-use crate::body::{BodySpec, locked};
+use crate::array::{array, floats, shaped};
+use crate::body::BodySpec;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
-use crate::interrupt::detached;
+use crate::exclusive::Exclusive;
+use crate::interrupt::apart;
+use crate::process;
 use crate::receipt::{Receipt, Runs};
 use crate::sequence::Sequence;
+use crate::whole;
 
 /// What a step of all instances returned: observations, rewards, and whether each episode ended.
 type Stepped<'py> = (
@@ -42,31 +44,25 @@ type Stepped<'py> = (
 /// (np.float64(100.0), np.False_)
 #[pyclass(frozen, module = "tectum")]
 pub struct BodyBatch {
-    inner: Mutex<Batch>,
+    inner: Exclusive<Batch>,
     runs: Runs,
     spec: bodies::BodySpec,
     count: usize,
 }
 
-impl BodyBatch {
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Batch> {
-        self.inner
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 #[pymethods]
 impl BodyBatch {
     #[new]
-    #[pyo3(signature = (name, count, *, start = None, device = DeviceArgument::Id("cpu".to_owned())))]
+    #[pyo3(signature = (name, count: "int", *, start = None, device = DeviceArgument::Id("cpu".to_owned())))]
     fn new(
         py: Python<'_>,
-        name: &str,
-        count: usize,
+        name: PathBuf,
+        #[pyo3(from_py_with = whole::count)] count: usize,
         start: Option<&str>,
         device: DeviceArgument<'_>,
     ) -> PyResult<Self> {
+        let _call = process::enter(py)?;
+        let name = name.to_string_lossy().into_owned();
         let start = start.map(Start::from_name).transpose().or_raise()?;
         if start.is_some() && name.ends_with(".plant") {
             return Err(PyValueError::new_err(format!(
@@ -74,12 +70,12 @@ impl BodyBatch {
             )));
         }
         let device = device.open(py)?;
-        let batch = detached(py, || match start {
-            None => Batch::new(name, count, device.as_ref()),
+        let batch = apart(py, move || match start {
+            None => Batch::new(&name, count, device.as_ref()),
             start => Batch::of(
                 &BodySettings {
                     start,
-                    ..BodySettings::named(name)
+                    ..BodySettings::named(&name)
                 },
                 count,
                 device.as_ref(),
@@ -88,7 +84,7 @@ impl BodyBatch {
         Ok(Self {
             spec: batch.spec().clone(),
             runs: Runs::new(batch.device(), batch.code()),
-            inner: Mutex::new(batch),
+            inner: Exclusive::new(batch),
             count,
         })
     }
@@ -105,13 +101,14 @@ impl BodyBatch {
 
     /// Resets instance k to the body's start for `seed + k`, or all to those of a list of seeds,
     /// and returns the observations: float32 of shape (count, channels).
-    #[pyo3(signature = (seed = None, *, seeds = None))]
+    #[pyo3(signature = (seed: "int | None" = None, *, seeds: "Sequence[int] | None" = None))]
     fn reset<'py>(
         &self,
         py: Python<'py>,
-        seed: Option<u64>,
-        seeds: Option<Sequence<u64>>,
+        #[pyo3(from_py_with = whole::seed)] seed: Option<u64>,
+        #[pyo3(from_py_with = whole::seeds)] seeds: Option<Sequence<u64>>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let _call = process::enter(py)?;
         let seeds = match (seed, seeds) {
             (Some(_), Some(_)) => {
                 return Err(PyValueError::new_err("reset: give seed or seeds, not both"));
@@ -134,12 +131,14 @@ impl BodyBatch {
 
     /// Resets some instances, each to the body's start for its seed; returns their observations:
     /// float32 of shape (instances, channels).
+    #[pyo3(signature = (instances: "Sequence[int]", seeds: "Sequence[int]"))]
     fn restart<'py>(
         &self,
         py: Python<'py>,
-        instances: Sequence<usize>,
-        seeds: Sequence<u64>,
+        #[pyo3(from_py_with = whole::instances)] instances: Sequence<usize>,
+        #[pyo3(from_py_with = whole::seeds)] seeds: Sequence<u64>,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let _call = process::enter(py)?;
         let (Sequence(instances), Sequence(seeds)) = (instances, seeds);
         if instances.len() != seeds.len() {
             return Err(PyValueError::new_err(format!(
@@ -149,12 +148,11 @@ impl BodyBatch {
             )));
         }
         let restarts: Vec<(usize, u64)> = instances.into_iter().zip(seeds).collect();
-        let observations = detached(py, || locked(&self.inner).restart(&restarts))?;
-        shaped(
-            py,
-            observations,
-            &[restarts.len(), self.spec.observation.len()],
-        )
+        let count = restarts.len();
+        let (_, observations) = self.inner.run(py, self.inner.lock(py)?, move |batch| {
+            batch.restart(&restarts)
+        })?;
+        shaped(py, observations, &[count, self.spec.observation.len()])
     }
 
     /// Steps every instance by one period under its action, of shape (count, action channels).
@@ -162,6 +160,7 @@ impl BodyBatch {
     /// Returns `(observations, rewards, terminated)`: float32 of shape (count, channels), float64
     /// and bool of shape (count,). Raises ValueError for another shape.
     fn step<'py>(&self, py: Python<'py>, actions: &Bound<'py, PyAny>) -> PyResult<Stepped<'py>> {
+        let _call = process::enter(py)?;
         let actions = floats(actions, "actions")?;
         let needed = [self.count, self.spec.action.len()];
         if actions.shape() != needed {
@@ -170,11 +169,11 @@ impl BodyBatch {
                 actions.shape()
             )));
         }
-        let actions = actions.as_slice()?;
+        let actions = actions.into_vec()?;
         let (count, width) = (self.count, self.spec.observation.len());
-        let (observations, rewards, terminated) = detached(py, || {
-            let mut batch = locked(&self.inner);
-            self.runs.timed(|| batch.step(actions))?;
+        let (batch, runs) = (self.inner.lock(py)?, self.runs.clone());
+        let (_, stepped) = self.inner.run(py, batch, move |batch| {
+            runs.timed(|| batch.step(&actions))?;
             let mut observations = Vec::with_capacity(count * width);
             (0..count)
                 .for_each(|instance| observations.extend_from_slice(batch.observation(instance)));
@@ -186,6 +185,7 @@ impl BodyBatch {
                 .collect();
             Ok((observations, rewards, terminated))
         })?;
+        let (observations, rewards, terminated) = stepped;
         Ok((
             shaped(py, observations, &[count, width])?,
             PyArray1::from_vec(py, rewards),
@@ -196,7 +196,10 @@ impl BodyBatch {
     /// The exact states: float32 of shape (count, numbers), as `NativeBody.state` orders them.
     #[getter]
     fn states<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let states = self.lock(py).states().or_raise()?;
+        let _call = process::enter(py)?;
+        let (_, states) = self
+            .inner
+            .run(py, self.inner.lock(py)?, |batch| batch.states())?;
         let width = states.first().map_or(0, Vec::len);
         shaped(
             py,
@@ -207,23 +210,29 @@ impl BodyBatch {
 
     #[setter]
     fn set_states(&self, py: Python<'_>, states: &Bound<'_, PyAny>) -> PyResult<()> {
-        let array = py
-            .import("numpy")?
-            .call_method1("asarray", (states, "float64"))?;
-        let array = array.extract::<PyReadonlyArray2<'_, f64>>()?;
-        let rows: Vec<Vec<f64>> = array
-            .as_array()
-            .rows()
-            .into_iter()
-            .map(|row| row.to_vec())
+        let _call = process::enter(py)?;
+        let states = array::<f64>(states, "states")?;
+        let &[rows, width] = states.shape() else {
+            return Err(PyValueError::new_err(format!(
+                "states have the shape {:?}, needs a row for each of {} instances",
+                states.shape(),
+                self.count
+            )));
+        };
+        let numbers = states.into_vec()?;
+        let rows: Vec<Vec<f64>> = (0..rows)
+            .map(|row| numbers[row * width..(row + 1) * width].to_vec())
             .collect();
-        detached(py, || locked(&self.inner).set_states(&rows))
+        let batch = self.inner.lock(py)?;
+        self.inner
+            .run(py, batch, move |batch| batch.set_states(&rows))?;
+        Ok(())
     }
 
     /// On which device and by which code the steps were computed.
     #[getter]
-    fn receipt(&self) -> Receipt {
-        self.runs.receipt()
+    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        self.runs.receipt(py)
     }
 
     fn __repr__(&self) -> String {

@@ -1,5 +1,6 @@
 //! Bodies: built in, or objects of Python.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use numpy::PyArray1;
@@ -10,9 +11,13 @@ use tectum_control::body::{self as bodies, Step};
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::build_body;
 
-use crate::array::numbers;
+use crate::array::{array, numbers};
 use crate::error::OrRaise;
+use crate::exclusive::Exclusive;
+use crate::interrupt::apart;
+use crate::process;
 use crate::sequence::Sequence;
+use crate::whole;
 
 /// One number of an observation.
 ///
@@ -278,8 +283,8 @@ pub struct NativeBody {
     /// The name or file that it was made by.
     source: String,
     spec: bodies::BodySpec,
-    /// None while and after a loop owns it.
-    inner: Mutex<Option<Box<dyn bodies::Body>>>,
+    /// None while a loop owns it.
+    inner: Exclusive<Option<Box<dyn bodies::Body>>>,
 }
 
 impl NativeBody {
@@ -288,30 +293,52 @@ impl NativeBody {
         &self.source
     }
 
-    fn with<T>(&self, work: impl FnOnce(&mut dyn bodies::Body) -> PyResult<T>) -> PyResult<T> {
-        let mut inner = locked(&self.inner);
+    fn with<T>(
+        &self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut dyn bodies::Body) -> PyResult<T>,
+    ) -> PyResult<T> {
+        let mut inner = self.inner.lock(py)?;
         let body = inner.as_deref_mut().ok_or_else(|| {
             PyValueError::new_err(format!("body {}: a loop owns it", self.spec.name))
         })?;
         work(body)
     }
 
-    /// Raises ValueError if a loop owns the body.
-    pub fn check_free(&self) -> PyResult<()> {
-        if locked(&self.inner).is_some() {
-            Ok(())
-        } else {
-            Err(self.owned())
+    /// Lends the body to a loop.
+    ///
+    /// Raises ValueError if another loop owns it.
+    pub fn lend(&self, py: Python<'_>) -> PyResult<Lent<Box<dyn bodies::Body>>> {
+        Lent::new(py, &self.inner)?.ok_or_else(|| {
+            PyValueError::new_err(format!("body {}: another loop owns it", self.spec.name))
+        })
+    }
+}
+
+/// A value that a loop owns for a time; it goes back when this is dropped.
+pub struct Lent<T: Send> {
+    home: Exclusive<Option<T>>,
+    /// None while the loop has it.
+    pub value: Option<T>,
+}
+
+impl<T: Send> Lent<T> {
+    /// None if the value is not there.
+    pub fn new(py: Python<'_>, home: &Exclusive<Option<T>>) -> PyResult<Option<Self>> {
+        let value = home.lock(py)?.take();
+        Ok(value.map(|value| Self {
+            home: home.clone(),
+            value: Some(value),
+        }))
+    }
+}
+
+impl<T: Send> Drop for Lent<T> {
+    fn drop(&mut self) {
+        // Whoever has the lock meanwhile only looks whether the value is there.
+        if let (Some(value), Ok(mut home)) = (self.value.take(), self.home.lock_detached()) {
+            *home = Some(value);
         }
-    }
-
-    /// Gives the body to a loop.
-    pub fn take(&self) -> PyResult<Box<dyn bodies::Body>> {
-        locked(&self.inner).take().ok_or_else(|| self.owned())
-    }
-
-    fn owned(&self) -> PyErr {
-        PyValueError::new_err(format!("body {}: another loop owns it", self.spec.name))
     }
 }
 
@@ -331,9 +358,14 @@ impl NativeBody {
 
     /// Puts the body at its start and returns the observation; the same seed gives the same start
     /// on every machine.
-    #[pyo3(signature = (seed = 0))]
-    fn reset<'py>(&self, py: Python<'py>, seed: u64) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        self.with(|body| {
+    #[pyo3(signature = (seed: "int" = 0))]
+    fn reset<'py>(
+        &self,
+        py: Python<'py>,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
+    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let _call = process::enter(py)?;
+        self.with(py, |body| {
             body.reset(seed);
             Ok(observation(py, body))
         })
@@ -341,7 +373,8 @@ impl NativeBody {
 
     /// The observation, float32 of shape (channels,).
     fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
-        self.with(|body| Ok(observation(py, body)))
+        let _call = process::enter(py)?;
+        self.with(py, |body| Ok(observation(py, body)))
     }
 
     /// Applies an action for one period. Returns `(observation, reward, terminated, truncated)`.
@@ -352,8 +385,9 @@ impl NativeBody {
         py: Python<'py>,
         action: &Bound<'py, PyAny>,
     ) -> PyResult<(Bound<'py, PyArray1<f32>>, f64, bool, bool)> {
+        let _call = process::enter(py)?;
         let action = numbers(action, "action", self.spec.action.len())?;
-        self.with(|body| {
+        self.with(py, |body| {
             let step = body.step(&action);
             Ok((
                 observation(py, body),
@@ -368,13 +402,17 @@ impl NativeBody {
     /// for a body that has none.
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        self.with(|body| Ok(PyArray1::from_vec(py, body.state().or_raise()?)))
+        let _call = process::enter(py)?;
+        self.with(py, |body| {
+            Ok(PyArray1::from_vec(py, body.state().or_raise()?))
+        })
     }
 
     #[setter]
-    fn set_state(&self, state: Sequence<f64>) -> PyResult<()> {
-        let Sequence(state) = state;
-        self.with(|body| body.set_state(&state).or_raise())
+    fn set_state(&self, py: Python<'_>, state: &Bound<'_, PyAny>) -> PyResult<()> {
+        let _call = process::enter(py)?;
+        let state = array(state, "state")?.into_vec()?;
+        self.with(py, |body| body.set_state(&state).or_raise())
     }
 
     fn __repr__(&self) -> String {
@@ -410,13 +448,16 @@ fn named_body(name: &str, start: Option<bodies::Start>) -> tectum::Result<Box<dy
 /// 1.0
 #[pyfunction]
 #[pyo3(signature = (name, *, start = None))]
-pub fn body(name: &str, start: Option<&str>) -> PyResult<NativeBody> {
+pub fn body(py: Python<'_>, name: PathBuf, start: Option<&str>) -> PyResult<NativeBody> {
+    let _call = process::enter(py)?;
     let start = start.map(bodies::Start::from_name).transpose().or_raise()?;
-    let body = named_body(name, start).or_raise()?;
+    let source = name.to_string_lossy().into_owned();
+    let name = source.clone();
+    let body = apart(py, move || named_body(&name, start))?;
     Ok(NativeBody {
-        source: name.to_owned(),
+        source,
         spec: body.spec().clone(),
-        inner: Mutex::new(Some(body)),
+        inner: Exclusive::new(Some(body)),
     })
 }
 
@@ -458,7 +499,7 @@ impl PythonBody {
                 ..Step::default()
             };
         }
-        Python::attach(|py| {
+        process::attach(|py| {
             work(self, py).unwrap_or_else(|error| {
                 locked(&self.raised).get_or_insert(error);
                 Step {
@@ -526,8 +567,11 @@ pub fn spec_of(object: &Bound<'_, PyAny>) -> PyResult<bodies::BodySpec> {
     if let Ok(spec) = object.extract::<BodySpec>() {
         return Ok(spec.inner);
     }
-    if let Ok(name) = object.extract::<String>() {
-        return Ok(named_body(&name, None).or_raise()?.spec().clone());
+    if let Ok(name) = object.extract::<PathBuf>() {
+        let name = name.to_string_lossy().into_owned();
+        return apart(object.py(), move || {
+            Ok(named_body(&name, None)?.spec().clone())
+        });
     }
     let spec = object
         .getattr("spec")

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use tectum::snapshot::Snapshot;
@@ -10,17 +10,18 @@ use tectum::{Device, Error, Result, RunStats};
 use tectum_control::body as bodies;
 use tectum_control::brain as brains;
 
-use crate::array::numbers;
-use crate::body::{Raised, locked, spec_of};
+use crate::array::{floats, numbers, shaped};
+use crate::body::{Lent, Raised, locked, spec_of};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
 use crate::interned::interned;
-use crate::interrupt::detached;
+use crate::interrupt::apart;
+use crate::process;
 use crate::receipt::{Receipt, Runs};
 
-/// An action, and the state that was given.
-type Prediction<'py> = (Bound<'py, PyArray1<f32>>, Option<Py<PyAny>>);
+/// Actions, and the state that was given.
+type Prediction<'py> = (Bound<'py, PyAny>, Option<Py<PyAny>>);
 
 /// A built-in brain or a trained policy, for one loop or to be called by hand: `tick(observation)`
 /// returns an action.
@@ -28,7 +29,7 @@ type Prediction<'py> = (Bound<'py, PyArray1<f32>>, Option<Py<PyAny>>);
 pub struct NativeBrain {
     name: &'static str,
     spec: bodies::BodySpec,
-    /// None while and after a loop owns it.
+    /// None while a loop owns it.
     inner: Exclusive<Option<Box<dyn brains::Brain>>>,
     /// The ticks that were called by hand.
     runs: Runs,
@@ -52,12 +53,12 @@ impl NativeBrain {
         Error::invalid(format!("brain {}: a loop owns it", self.name))
     }
 
-    /// Gives the brain to a loop on a body with as many channels as the one that it was made for.
-    pub fn take(
+    /// Lends the brain to a loop on a body with as many channels as the one that it was made for.
+    pub fn lend(
         &self,
         py: Python<'_>,
         body: &bodies::BodySpec,
-    ) -> PyResult<Box<dyn brains::Brain>> {
+    ) -> PyResult<Lent<Box<dyn brains::Brain>>> {
         let sizes = |spec: &bodies::BodySpec| (spec.observation.len(), spec.action.len());
         let (own, given) = (sizes(&self.spec), sizes(body));
         if own != given {
@@ -67,11 +68,25 @@ impl NativeBrain {
                 own.0, own.1, given.0, given.1
             )));
         }
-        self.inner
-            .lock(py)?
-            .take()
+        Lent::new(py, &self.inner)?
             .ok_or_else(|| self.missing())
             .or_raise()
+    }
+
+    /// An action in the ranges of its channels.
+    fn answer(&self, py: Python<'_>, observation: Vec<f32>) -> PyResult<Vec<f32>> {
+        let (mut action, missing) = (self.spec.safe_action.clone(), self.missing());
+        let runs = self.runs.clone();
+        let brain = self.inner.lock(py)?;
+        let (_, mut action) = self.inner.run(py, brain, move |brain| {
+            let brain = brain.as_deref_mut().ok_or(missing)?;
+            runs.timed(|| brain.tick(&observation, &mut action))?;
+            Ok(action)
+        })?;
+        for (number, channel) in action.iter_mut().zip(&self.spec.action) {
+            *number = channel.applied(*number).unwrap_or(*number);
+        }
+        Ok(action)
     }
 }
 
@@ -86,6 +101,7 @@ impl NativeBrain {
     /// The id of the device that ticks run on; None for plain host arithmetic.
     #[getter]
     fn device(&self, py: Python<'_>) -> PyResult<Option<String>> {
+        let _call = process::enter(py)?;
         let inner = self.inner.lock(py)?;
         let brain = inner.as_deref().ok_or_else(|| self.missing()).or_raise()?;
         Ok(brain.device().map(|device| device.info().id.clone()))
@@ -101,39 +117,58 @@ impl NativeBrain {
         py: Python<'py>,
         observation: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        let _call = process::enter(py)?;
         let observation = numbers(observation, "observation", self.spec.observation.len())?;
-        let mut action = self.spec.safe_action.clone();
-        detached(py, || {
-            let mut inner = self.inner.lock_detached()?;
-            let brain = inner.as_deref_mut().ok_or_else(|| self.missing())?;
-            self.runs.timed(|| brain.tick(&observation, &mut action))
-        })?;
-        for (number, channel) in action.iter_mut().zip(&self.spec.action) {
-            *number = channel.applied(*number).unwrap_or(*number);
-        }
-        Ok(PyArray1::from_vec(py, action))
+        Ok(PyArray1::from_vec(py, self.answer(py, observation)?))
     }
 
     /// The form of Stable-Baselines3's `predict`: an action, and `state` as it was given, since the
-    /// brain keeps its own.
+    /// brain keeps its own. `episode_start`, a bool or an array of them, clears recurrent state.
+    ///
+    /// A batch of observations, of shape (batch, channels), gives actions of shape (batch, action
+    /// channels): each row is answered from cleared state, since the brain has one state. A batch
+    /// of one row, as of a vector environment of one, continues.
     #[pyo3(signature = (observation, state = None, episode_start = None, deterministic = true))]
     fn predict<'py>(
         &self,
         py: Python<'py>,
         observation: &Bound<'py, PyAny>,
         state: Option<Py<PyAny>>,
-        episode_start: Option<bool>,
+        episode_start: Option<&Bound<'py, PyAny>>,
         deterministic: bool,
     ) -> PyResult<Prediction<'py>> {
+        let _call = process::enter(py)?;
         let _ = deterministic;
-        if episode_start == Some(true) {
-            self.reset(py)?;
+        let is_start = episode_start.map_or(Ok(false), is_any)?;
+        let width = self.spec.observation.len();
+        let observations = floats(observation, "observation")?;
+        let rows = match *observations.shape() {
+            [found] if found == width => None,
+            [rows, found] if found == width => Some(rows),
+            _ => {
+                return Err(PyValueError::new_err(format!(
+                    "observation has the shape {:?}, needs ({width},) or (batch, {width})",
+                    observations.shape()
+                )));
+            }
+        };
+        let (numbers, is_batch) = (observations.into_vec()?, rows.is_some_and(|rows| rows > 1));
+        let mut actions = Vec::new();
+        for row in 0..rows.unwrap_or(1) {
+            if is_start || is_batch {
+                self.reset(py)?;
+            }
+            let observation = numbers[row * width..(row + 1) * width].to_vec();
+            actions.extend(self.answer(py, observation)?);
         }
-        Ok((self.tick(py, observation)?, state))
+        let width = self.spec.action.len();
+        let shape = rows.map_or_else(|| vec![width], |rows| vec![rows, width]);
+        Ok((shaped(py, actions, &shape)?, state))
     }
 
     /// Begins another episode: recurrent state is cleared.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
+        let _call = process::enter(py)?;
         self.inner
             .lock(py)?
             .as_deref_mut()
@@ -146,12 +181,20 @@ impl NativeBrain {
     /// On which device and by which code the calls of `tick` were computed. A loop has its own
     /// receipt.
     #[getter]
-    fn receipt(&self) -> Receipt {
-        self.runs.receipt()
+    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        self.runs.receipt(py)
     }
 
     fn __repr__(&self) -> String {
         format!("<tectum brain '{}'>", self.name)
+    }
+}
+
+/// Whether a bool, or one of an array of them, is true.
+fn is_any(flags: &Bound<'_, PyAny>) -> PyResult<bool> {
+    match flags.cast::<PyUntypedArray>() {
+        Ok(array) if array.ndim() > 0 => array.call_method0("any")?.is_truthy(),
+        _ => flags.is_truthy(),
     }
 }
 
@@ -169,18 +212,19 @@ pub fn policy(
     py: Python<'_>,
     model: PathBuf,
     body: &Bound<'_, PyAny>,
-    contract: Option<String>,
+    contract: Option<PathBuf>,
     device: DeviceArgument<'_>,
 ) -> PyResult<NativeBrain> {
+    let _call = process::enter(py)?;
     let (spec, device) = (spec_of(body)?, device.open(py)?);
     let settings = brains::policy::spec::PolicySpec {
-        contract,
+        contract: contract.map(|path| path.to_string_lossy().into_owned()),
         ..brains::policy::spec::PolicySpec::of(model.to_string_lossy())
     };
-    let made = detached(py, || {
-        brains::policy::PolicyBrain::new(&settings, &spec, device.as_ref())
-    })?;
-    NativeBrain::new(Box::new(made), spec).or_raise()
+    apart(py, move || {
+        let made = brains::policy::PolicyBrain::new(&settings, &spec, device.as_ref())?;
+        NativeBrain::new(Box::new(made), spec)
+    })
 }
 
 /// An object of Python as a brain.
@@ -216,7 +260,7 @@ impl brains::Brain for PythonBrain {
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        let answer = Python::attach(|py| {
+        let answer = process::attach(|py| {
             let answer = self
                 .object
                 .bind(py)
@@ -242,7 +286,7 @@ impl brains::Brain for PythonBrain {
     }
 
     fn episode_ended(&mut self) {
-        let called = Python::attach(|py| {
+        let called = process::attach(|py| {
             let object = self.object.bind(py);
             if object.hasattr("episode_ended")? {
                 object.call_method0("episode_ended").map(drop)

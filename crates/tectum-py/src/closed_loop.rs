@@ -1,24 +1,29 @@
 //! The loop of a body and a brain, and what a run of it recorded.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods, PyUntypedArrayMethods};
+use numpy::{Element, PyArray1, PyArray2, PyArrayMethods};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tectum::{Device, Result, WorkProgress};
 use tectum_control::body as bodies;
 use tectum_control::brain as brains;
-use tectum_control::clock::ClockKind;
+use tectum_control::clock::{Clock, ClockKind};
 use tectum_control::closed_loop::{
     ClosedLoop, End, LoopSettings, Outcome, Progress, Sink, TickRecord,
 };
 
-use crate::body::{BodySpec, NativeBody, PythonBody, Raised, locked, spec_of};
+use crate::body::{BodySpec, Lent, NativeBody, PythonBody, Raised, locked, spec_of};
 use crate::brain::{NativeBrain, PythonBrain};
-use crate::error::OrRaise;
-use crate::interrupt::LongWork;
+use crate::error::{OrRaise, exception};
+use crate::interrupt::{Finished, INTERVAL, Interrupt, LongWork};
+use crate::process;
 use crate::receipt::Receipt;
+use crate::whole;
 
 /// A clock by its name in scenarios.
 pub fn clock_kind(name: &str) -> PyResult<ClockKind> {
@@ -38,6 +43,92 @@ pub fn running(done: &Progress) -> WorkProgress<'static> {
         done: done.tick,
         total: done.ticks,
     }
+}
+
+/// A clock whose waits end when the work is interrupted.
+pub struct PolledClock<'a, 'w> {
+    clock: Box<dyn Clock>,
+    interrupt: &'a RefCell<&'w mut Interrupt>,
+}
+
+impl<'a, 'w> PolledClock<'a, 'w> {
+    /// A clock of a kind, at 0.
+    pub fn start(kind: ClockKind, interrupt: &'a RefCell<&'w mut Interrupt>) -> Self {
+        let clock = kind.start();
+        Self { clock, interrupt }
+    }
+}
+
+impl Clock for PolledClock<'_, '_> {
+    fn now_ns(&mut self) -> u64 {
+        self.clock.now_ns()
+    }
+
+    fn wait_until(&mut self, deadline_ns: u64) -> u64 {
+        let interval_ns = INTERVAL.as_nanos() as u64;
+        while self.clock.is_real() && deadline_ns > self.clock.now_ns() + interval_ns {
+            let next_ns = self.clock.now_ns() + interval_ns;
+            self.clock.wait_until(next_ns);
+            if self.interrupt.borrow_mut().poll().is_break() {
+                return 0;
+            }
+        }
+        self.clock.wait_until(deadline_ns)
+    }
+
+    fn is_real(&self) -> bool {
+        self.clock.is_real()
+    }
+}
+
+/// Ends a run of a loop from any thread: a `StopSignal` is given to `run_loop` or `run`, and `stop`
+/// ends the run after its present period. The run returns what it recorded, with `end` "stopped".
+///
+/// >>> import threading, tectum as tt
+/// >>> signal = tt.StopSignal()
+/// >>> threading.Timer(0.1, signal.stop).start()
+/// >>> run = tt.run_loop(tt.body("pendulum"), tt.brain("lqr", "pendulum"), seconds=60, stop=signal)
+/// >>> run.end, len(run) > 0, signal.is_stopped
+/// ('stopped', True, True)
+#[pyclass(frozen, module = "tectum")]
+pub struct StopSignal {
+    flag: Arc<AtomicBool>,
+}
+
+#[pymethods]
+impl StopSignal {
+    #[new]
+    fn new() -> Self {
+        Self {
+            flag: Arc::default(),
+        }
+    }
+
+    /// Ends the runs that have this signal. It cannot be taken back: another run needs another
+    /// signal.
+    fn stop(&self) {
+        self.flag.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether `stop` was called.
+    #[getter]
+    fn is_stopped(&self) -> bool {
+        self.flag.load(Ordering::Relaxed)
+    }
+
+    fn __repr__(&self) -> String {
+        let state = if self.is_stopped() {
+            "stopped"
+        } else {
+            "not stopped"
+        };
+        format!("<tectum stop signal: {state}>")
+    }
+}
+
+/// The flag of a signal, for a loop.
+pub fn stop_flag(signal: Option<&StopSignal>) -> Arc<AtomicBool> {
+    signal.map_or_else(Arc::default, |signal| signal.flag.clone())
 }
 
 /// Every period of a run, as arrays.
@@ -69,36 +160,74 @@ impl Sink for Periods {
     }
 }
 
-/// What a run of a loop recorded: one row for each period.
-#[pyclass(frozen, get_all, module = "tectum")]
+/// An array that callers can read and not write. They can still change its type and shape in place,
+/// so that no function of this package reads it again.
+pub fn read_only<'py, T: Element, D: numpy::ndarray::Dimension>(
+    array: Bound<'py, numpy::PyArray<T, D>>,
+) -> PyResult<Py<numpy::PyArray<T, D>>> {
+    let read_only = array.try_readwrite()?.make_nonwriteable();
+    Ok((*read_only).clone().unbind())
+}
+
+/// Numbers as an array of rows.
+pub fn read_only_rows<T: Element>(
+    py: Python<'_>,
+    numbers: Vec<T>,
+    sizes: [usize; 2],
+) -> PyResult<Py<PyArray2<T>>> {
+    read_only(PyArray1::from_vec(py, numbers).reshape(sizes)?)
+}
+
+/// What a run of a loop recorded: one row for each period. Its arrays are read-only.
+#[pyclass(frozen, module = "tectum")]
 pub struct Run {
     /// Observations, float32 of shape (periods, channels).
+    #[pyo3(get)]
     observations: Py<PyArray2<f32>>,
     /// Actions that the body received, float32 of shape (periods, channels).
+    #[pyo3(get)]
     actions: Py<PyArray2<f32>>,
     /// Rewards, float64 of shape (periods,).
+    #[pyo3(get)]
     rewards: Py<PyArray1<f64>>,
     /// Whether an answer was late, so that the body received the one before.
+    #[pyo3(get)]
     held: Py<PyArray1<bool>>,
     /// Whether the brain failed, so that the body received its safe action.
+    #[pyo3(get)]
     fallback: Py<PyArray1<bool>>,
     /// Whether the episode ended with the period.
+    #[pyo3(get)]
     ended: Py<PyArray1<bool>>,
     /// Host time of each answer in seconds; NaN where it was not measured.
+    #[pyo3(get)]
     latency: Py<PyArray1<f64>>,
     /// Time between two rows, in seconds.
+    #[pyo3(get)]
     dt: f64,
-    /// "completed" or "interrupted".
+    /// Sum of the rewards.
+    #[pyo3(get)]
+    total_reward: f64,
+    /// Number of periods.
+    rows: usize,
+    /// "completed", "stopped" by a `StopSignal`, "interrupted" by an exception, or "failed" by an
+    /// error of the loop.
+    #[pyo3(get)]
     end: &'static str,
     /// Results of the task by name; None without a task.
+    #[pyo3(get)]
     task: Option<Py<PyAny>>,
     /// Periods whose answer was late.
+    #[pyo3(get)]
     deadline_misses: u64,
     /// On which device and by which code it was computed.
+    #[pyo3(get)]
     receipt: Py<Receipt>,
     /// The run folder; None if none was requested.
+    #[pyo3(get)]
     folder: Option<PathBuf>,
     /// The constants of the body, with names and units of the columns.
+    #[pyo3(get)]
     spec: Py<BodySpec>,
 }
 
@@ -109,31 +238,25 @@ impl Run {
         outcome: Outcome,
         spec: &bodies::BodySpec,
         folder: Option<PathBuf>,
+        end: &'static str,
     ) -> PyResult<Self> {
         let rows = periods.rewards.len();
-        let table = |numbers: Vec<f32>, columns: usize| -> PyResult<Py<PyArray2<f32>>> {
-            Ok(PyArray1::from_vec(py, numbers)
-                .reshape([rows, columns])?
-                .unbind())
-        };
-        let end = if matches!(outcome.end, End::Interrupted) {
-            "interrupted"
-        } else {
-            "completed"
-        };
         let task = outcome
             .task
             .as_ref()
             .map(|task| crate::json::to_python(py, task).map(Bound::unbind))
             .transpose()?;
+        let observations = [rows, spec.observation.len()];
         Ok(Self {
-            observations: table(periods.observations, spec.observation.len())?,
-            actions: table(periods.actions, spec.action.len())?,
-            rewards: PyArray1::from_vec(py, periods.rewards).unbind(),
-            held: PyArray1::from_vec(py, periods.held).unbind(),
-            fallback: PyArray1::from_vec(py, periods.fallback).unbind(),
-            ended: PyArray1::from_vec(py, periods.ended).unbind(),
-            latency: PyArray1::from_vec(py, periods.latency_s).unbind(),
+            observations: read_only_rows(py, periods.observations, observations)?,
+            actions: read_only_rows(py, periods.actions, [rows, spec.action.len()])?,
+            total_reward: periods.rewards.iter().sum(),
+            rows,
+            rewards: read_only(PyArray1::from_vec(py, periods.rewards))?,
+            held: read_only(PyArray1::from_vec(py, periods.held))?,
+            fallback: read_only(PyArray1::from_vec(py, periods.fallback))?,
+            ended: read_only(PyArray1::from_vec(py, periods.ended))?,
+            latency: read_only(PyArray1::from_vec(py, periods.latency_s))?,
             dt: spec.dt_s,
             end,
             task,
@@ -145,21 +268,54 @@ impl Run {
     }
 }
 
+/// What a loop left, however it ended.
+pub struct Ended {
+    pub periods: Periods,
+    pub outcome: Outcome,
+    pub spec: bodies::BodySpec,
+    pub folder: Option<PathBuf>,
+    pub is_stopped: bool,
+}
+
+/// The run of a loop. If the loop ended by an exception, this is raised with the run so far as its
+/// attribute `run`.
+pub fn run_of(py: Python<'_>, finished: Finished<Ended>) -> PyResult<Run> {
+    let mut ended = finished.result.map_err(|error| match &finished.raised {
+        Some(raised) => raised.clone_ref(py),
+        None => error,
+    })?;
+    let (end, failed) = match std::mem::replace(&mut ended.outcome.end, End::Completed) {
+        End::Completed => ("completed", None),
+        End::Interrupted if finished.raised.is_none() && ended.is_stopped => ("stopped", None),
+        End::Interrupted => ("interrupted", None),
+        End::Failed(error) => ("failed", Some(exception(error))),
+    };
+    let run = Run::new(
+        py,
+        ended.periods,
+        ended.outcome,
+        &ended.spec,
+        ended.folder,
+        end,
+    )?;
+    match finished.raised.or(failed) {
+        None => Ok(run),
+        Some(error) => {
+            // An exception without attributes of its own is raised all the same.
+            let _ = error.value(py).setattr("run", Py::new(py, run)?);
+            Err(error)
+        }
+    }
+}
+
 #[pymethods]
 impl Run {
-    /// Sum of the rewards.
-    #[getter]
-    fn total_reward(&self, py: Python<'_>) -> PyResult<f64> {
-        Ok(self.rewards.bind(py).readonly().as_array().sum())
-    }
-
     /// The beginning of each period in the body's time, float64 of shape (periods,), in seconds.
     #[getter]
     fn t<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        let rows = self.rewards.bind(py).len();
         Ok(PyArray1::from_vec(
             py,
-            (0..rows).map(|row| row as f64 * self.dt).collect(),
+            (0..self.rows).map(|row| row as f64 * self.dt).collect(),
         ))
     }
 
@@ -170,29 +326,29 @@ impl Run {
             .call_method1("plot_run", (this,))
     }
 
-    fn __len__(&self, py: Python<'_>) -> usize {
-        self.rewards.bind(py).len()
+    fn __len__(&self) -> usize {
+        self.rows
     }
 
-    fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+    fn _repr_html_(&self) -> String {
         let rows = [
             (
                 "periods",
-                format!("{} of {} s, {}", self.__len__(py), self.dt, self.end),
+                format!("{} of {} s, {}", self.rows, self.dt, self.end),
             ),
-            ("return", self.total_reward(py)?.to_string()),
+            ("return", self.total_reward.to_string()),
             ("deadline misses", self.deadline_misses.to_string()),
             ("device", self.receipt.get().device().to_owned()),
             ("trace", self.receipt.get().trace().unwrap_or_default()),
         ];
-        Ok(crate::html::table(
+        crate::html::table(
             &format!("run of body {}", self.spec.get().inner.name),
             &rows,
-        ))
+        )
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let rows = self.rewards.bind(py).len();
+    fn __repr__(&self) -> String {
+        let rows = self.rows;
         format!(
             "<tectum run: {rows} periods of {} s, {}, {} deadline misses>",
             self.dt, self.end, self.deadline_misses
@@ -206,18 +362,26 @@ impl Run {
 /// `step(action)`; `brain` a built-in one (`tectum.brain`, `tectum.Policy`) or an object with
 /// `tick(observation)`. With `clock="real"` periods begin on time and an answer that is late is
 /// counted, with `clock="sim"` time is simulated and nothing is late. With `progress`, tqdm shows
-/// the periods.
+/// the periods. `stop` ends the run from another thread.
+///
+/// Body and brain can be used again when it has ended, however it ended: the body is in the state
+/// after the last period, and a built-in brain begins another episode. An exception, also Ctrl-C,
+/// has the periods so far as its attribute `run`, except where a built-in brain needs more than
+/// 0.03 seconds to end its tick: body and brain are free when that tick has ended.
 #[pyfunction]
-#[pyo3(signature = (body, brain, *, seconds = 60.0, clock = "real", seed = 1, progress = false))]
+#[pyo3(signature = (body, brain, *, seconds = 60.0, clock = "real", seed: "int" = 1, progress = false, stop = None))]
+#[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn run_loop(
     py: Python<'_>,
     body: &Bound<'_, PyAny>,
     brain: &Bound<'_, PyAny>,
     seconds: f64,
     clock: &str,
-    seed: u64,
+    #[pyo3(from_py_with = whole::seed)] seed: u64,
     progress: bool,
+    stop: Option<&StopSignal>,
 ) -> PyResult<Run> {
+    let _call = process::enter(py)?;
     let clock = clock_kind(clock)?;
     if !(seconds > 0.0 && seconds <= 1e6) {
         return Err(PyValueError::new_err(format!(
@@ -226,17 +390,32 @@ pub fn run_loop(
     }
     let (work, raised) = (LongWork::new(py, progress)?, Raised::default());
     let spec = spec_of(body)?;
-    if let Ok(native) = body.cast::<NativeBody>() {
-        native.get().check_free()?;
-    }
-    let brain: Box<dyn brains::Brain> = match brain.cast::<NativeBrain>() {
-        Ok(native) => native.get().take(py, &spec)?,
-        Err(_) => Box::new(PythonBrain::new(brain, &raised)?),
+    let (native_body, native_brain) = (body.cast::<NativeBody>(), brain.cast::<NativeBrain>());
+    let is_native = native_body.is_ok() && native_brain.is_ok();
+    let python_body = match &native_body {
+        Ok(_) => None,
+        Err(_) => Some(PythonBody::new(body, &raised)?),
     };
-    let mut body: Box<dyn bodies::Body> = match body.cast::<NativeBody>() {
-        Ok(native) => native.get().take()?,
-        Err(_) => Box::new(PythonBody::new(body, &raised)?),
+    let python_brain = match &native_brain {
+        Ok(_) => None,
+        Err(_) => Some(PythonBrain::new(brain, &raised)?),
     };
+    let lent_brain = match native_brain {
+        Ok(native) => Some(native.get().lend(py, &spec)?),
+        Err(_) => None,
+    };
+    let lent_body = native_body
+        .ok()
+        .map(|native| native.get().lend(py))
+        .transpose();
+    let lent_body = match lent_body {
+        Ok(lent) => lent,
+        Err(error) => {
+            process::detach(py, move || drop(lent_brain));
+            return Err(error);
+        }
+    };
+    let stop = stop_flag(stop);
     let settings = LoopSettings {
         seconds,
         seed,
@@ -244,27 +423,91 @@ pub fn run_loop(
         snapshot_every: 0,
         ..LoopSettings::default()
     };
-    let (periods, outcome, spec) = work.run(py, |interrupt| {
-        body.reset(seed);
-        if let Some(error) = locked(&raised).take() {
-            return Err(error);
-        }
+    let parts = Parts {
+        lent_body,
+        lent_brain,
+        python_body,
+        python_brain,
+        raised,
+    };
+    let run = move |interrupt: &mut Interrupt| parts.run(&settings, &stop, interrupt);
+    // Functions of Python run on the thread that called.
+    let finished = if is_native {
+        work.finish(py, run)?
+    } else {
+        work.finish_here(py, run)
+    };
+    run_of(py, finished)
+}
+
+/// What a loop runs: built-in objects that are lent to it, or objects of Python.
+struct Parts {
+    lent_body: Option<Lent<Box<dyn bodies::Body>>>,
+    lent_brain: Option<Lent<Box<dyn brains::Brain>>>,
+    python_body: Option<PythonBody>,
+    python_brain: Option<PythonBrain>,
+    raised: Raised,
+}
+
+impl Parts {
+    /// Runs the loop; what is lent goes back in the end.
+    fn run(
+        mut self,
+        settings: &LoopSettings,
+        stop: &AtomicBool,
+        interrupt: &mut Interrupt,
+    ) -> PyResult<Ended> {
+        let lent_body = self.lent_body.as_mut().and_then(|lent| lent.value.take());
+        let lent_brain = self.lent_brain.as_mut().and_then(|lent| lent.value.take());
+        let body = lent_body.or_else(|| Some(Box::new(self.python_body.take()?)));
+        let brain = lent_brain.or_else(|| Some(Box::new(self.python_brain.take()?)));
+        let (Some(mut body), Some(brain)) = (body, brain) else {
+            return Err(PyValueError::new_err("the loop has no body or no brain"));
+        };
+        body.reset(settings.seed);
         let spec = body.spec().clone();
         let device = brain
             .device()
             .cloned()
             .map_or_else(|| Device::open("cpu"), Ok)
             .or_raise()?;
-        let mut closed_loop = ClosedLoop::new(body, brain, &settings, &device).or_raise()?;
+        let mut closed_loop = ClosedLoop::new(body, brain, settings, &device).or_raise()?;
         let mut periods = Periods::default();
-        let outcome = closed_loop.run(clock.start().as_mut(), &mut periods, &mut |done| {
-            if let Some(error) = locked(&raised).take() {
-                interrupt.raise(error);
-                return ControlFlow::Break(());
-            }
-            interrupt.watch(running(done))
-        });
-        Ok((periods, outcome.into_result().or_raise()?, spec))
-    })?;
-    Run::new(py, periods, outcome, &spec, None)
+        let outcome = if locked(&self.raised).is_some() {
+            None
+        } else {
+            let interrupt = RefCell::new(&mut *interrupt);
+            let raised = &self.raised;
+            let mut clock = PolledClock::start(settings.clock, &interrupt);
+            Some(closed_loop.run(&mut clock, &mut periods, &mut |done| {
+                let mut interrupt = interrupt.borrow_mut();
+                if let Some(error) = locked(raised).take() {
+                    interrupt.raise(error);
+                }
+                if stop.load(Ordering::Relaxed) {
+                    return ControlFlow::Break(());
+                }
+                interrupt.watch(running(done))
+            }))
+        };
+        let (body, brain) = closed_loop.into_parts();
+        if let Some(lent) = &mut self.lent_body {
+            lent.value = Some(body);
+        }
+        if let (Some(lent), Some(mut brain)) = (&mut self.lent_brain, brain) {
+            brain.episode_ended();
+            lent.value = Some(brain);
+        }
+        if let Some(error) = locked(&self.raised).take() {
+            interrupt.raise(error);
+        }
+        let outcome = outcome.ok_or_else(|| PyValueError::new_err("the body was not reset"))?;
+        Ok(Ended {
+            periods,
+            outcome,
+            spec,
+            folder: None,
+            is_stopped: stop.load(Ordering::Relaxed),
+        })
+    }
 }

@@ -4,7 +4,9 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tectum::DeviceInfo;
 
-use crate::interrupt::detached;
+use crate::interrupt::apart;
+use crate::process;
+use crate::whole;
 
 /// A device that results are computed on.
 ///
@@ -26,20 +28,26 @@ pub struct Device {
 #[pymethods]
 impl Device {
     #[new]
-    #[pyo3(signature = (id = "cpu", *, threads = None))]
-    fn new(py: Python<'_>, id: &str, threads: Option<usize>) -> PyResult<Self> {
+    #[pyo3(signature = (id = "cpu", *, threads: "int | None" = None))]
+    fn new(
+        py: Python<'_>,
+        id: &str,
+        #[pyo3(from_py_with = whole::threads)] threads: Option<usize>,
+    ) -> PyResult<Self> {
+        let _call = process::enter(py)?;
         if id == "auto" {
             return Err(no_work());
         }
-        let open = || match threads {
+        let id = id.to_owned();
+        let open = move || match threads {
             Some(_) if id != "cpu" => Err(tectum::Error::invalid(format!(
                 "threads: {id} has none; only cpu has"
             ))),
             Some(threads) => tectum::Device::cpu().threads(threads).open(),
-            None => tectum::Device::open(id),
+            None => tectum::Device::open(&id),
         };
         Ok(Self {
-            inner: detached(py, open)?,
+            inner: apart(py, open)?,
         })
     }
 
@@ -64,6 +72,7 @@ impl Device {
     /// All that is known of the device, as in receipts.
     #[getter]
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let _call = process::enter(py)?;
         info(py, self.inner.info())
     }
 
@@ -84,7 +93,8 @@ fn info<'py>(py: Python<'py>, info: &DeviceInfo) -> PyResult<Bound<'py, PyAny>> 
 /// True
 #[pyfunction]
 pub fn devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
-    detached(py, || Ok(tectum::Device::list()))?
+    let _call = process::enter(py)?;
+    apart(py, || Ok(tectum::Device::list()))?
         .iter()
         .map(|device| info(py, device))
         .collect()
@@ -110,7 +120,10 @@ impl DeviceArgument<'_> {
         match self {
             Self::Device(device) => Ok(Some(device.inner.clone())),
             Self::Id(id) if id == "auto" => Ok(None),
-            Self::Id(id) => detached(py, || tectum::Device::open(id)).map(Some),
+            Self::Id(id) => {
+                let id = id.clone();
+                apart(py, move || tectum::Device::open(&id)).map(Some)
+            }
         }
     }
 

@@ -4,8 +4,7 @@ use std::io::ErrorKind as IoKind;
 
 use pyo3::create_exception;
 use pyo3::exceptions::{
-    PyFileExistsError, PyFileNotFoundError, PyMemoryError, PyNotImplementedError, PyOSError,
-    PyPermissionError, PyRuntimeError, PyValueError,
+    PyMemoryError, PyNotImplementedError, PyOSError, PyRuntimeError, PyValueError,
 };
 use pyo3::prelude::*;
 use tectum::{Error, ErrorKind};
@@ -52,18 +51,36 @@ pub fn exception(error: Error) -> PyErr {
         ErrorKind::DeviceLost => DeviceLost::new_err(text),
         ErrorKind::Mismatch => MismatchError::new_err(text),
         ErrorKind::Cancelled => Cancelled::new_err(text),
-        ErrorKind::Io => match error
-            .cause()
-            .and_then(|cause| cause.downcast_ref::<std::io::Error>())
-            .map(std::io::Error::kind)
-        {
-            Some(IoKind::NotFound) => PyFileNotFoundError::new_err(text),
-            Some(IoKind::PermissionDenied) => PyPermissionError::new_err(text),
-            Some(IoKind::AlreadyExists) => PyFileExistsError::new_err(text),
-            _ => PyOSError::new_err(text),
-        },
+        ErrorKind::Io => os_error(&error, text),
         _ => PyRuntimeError::new_err(text),
     }
+}
+
+/// The exception of the operating system's error, with its number and the file. `str` of it is the
+/// text.
+fn os_error(error: &Error, text: String) -> PyErr {
+    let cause = error
+        .cause()
+        .and_then(|cause| cause.downcast_ref::<std::io::Error>());
+    // What a library reports without a number has the number of its kind.
+    let number = cause.and_then(|cause| {
+        cause.raw_os_error().or(match cause.kind() {
+            IoKind::NotFound => Some(2),
+            IoKind::PermissionDenied => Some(13),
+            IoKind::AlreadyExists => Some(17),
+            _ => None,
+        })
+    });
+    let Some(number) = number else {
+        return PyOSError::new_err(text);
+    };
+    // The class of the number, such as FileNotFoundError, is chosen by OSError itself.
+    let messages = error.messages();
+    let file = messages
+        .len()
+        .checked_sub(2)
+        .map(|place| messages[place].clone());
+    PyOSError::new_err((number, messages.last().cloned().unwrap_or(text), file))
 }
 
 /// Turns results of the libraries into those of Python functions.

@@ -1,12 +1,10 @@
 //! The neural field.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use numpy::PyArray1;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use tectum::Boundary;
 use tectum::snapshot::Snapshot;
@@ -15,11 +13,13 @@ use tectum_field::{
 };
 
 use crate::array::{numbers, shaped};
-use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
-use crate::interrupt::detached;
+use crate::exclusive::Exclusive;
+use crate::interrupt::apart;
+use crate::process;
 use crate::receipt::Receipt;
+use crate::whole;
 
 /// What a cycle of a field did; numbers have no unit.
 #[pyclass(frozen, get_all, module = "tectum")]
@@ -106,16 +106,8 @@ impl FieldReport {
 /// ((1,), 1, (8, 8, 8, 32))
 #[pyclass(frozen, module = "tectum")]
 pub struct Field {
-    inner: Mutex<Simulation>,
+    inner: Exclusive<Simulation>,
     sensors: usize,
-}
-
-impl Field {
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Simulation> {
-        self.inner
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 /// The names and places of the coefficients that are one number.
@@ -162,19 +154,20 @@ const COEFFICIENTS: [&str; 15] = [
 #[pymethods]
 impl Field {
     #[new]
-    #[pyo3(signature = (sensors, motors, *, shape = (32, 32, 32, 64), boundary = "closed", seed = 1, patterns = 0, storage = "f32", device = DeviceArgument::Id("cpu".to_owned())))]
+    #[pyo3(signature = (sensors: "int", motors: "int", *, shape: "tuple[int, int, int, int]" = (32, 32, 32, 64), boundary = "closed", seed: "int" = 1, patterns: "int" = 0, storage = "f32", device = DeviceArgument::Id("cpu".to_owned())))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         py: Python<'_>,
-        sensors: usize,
-        motors: usize,
-        shape: (usize, usize, usize, usize),
+        #[pyo3(from_py_with = whole::sensors)] sensors: usize,
+        #[pyo3(from_py_with = whole::motors)] motors: usize,
+        #[pyo3(from_py_with = whole::shape)] shape: (usize, usize, usize, usize),
         boundary: &str,
-        seed: u64,
-        patterns: usize,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
+        #[pyo3(from_py_with = whole::patterns)] patterns: usize,
         storage: &str,
         device: DeviceArgument<'_>,
     ) -> PyResult<Self> {
+        let _call = process::enter(py)?;
         let boundary = match boundary {
             "closed" => Boundary::Closed,
             "periodic" => Boundary::Periodic,
@@ -206,14 +199,14 @@ impl Field {
             },
         );
         let (x, y, z, channels) = shape;
-        let field = detached(py, || {
+        let field = apart(py, move || {
             let shape = Shape::new([x, y, z], channels)?;
             let device =
                 device.map_or_else(|| Ok(Simulation::choose_device(shape, options)?.0), Ok)?;
             Simulation::new(shape, options, &device)
         })?;
         Ok(Self {
-            inner: Mutex::new(field),
+            inner: Exclusive::new(field),
             sensors,
         })
     }
@@ -228,29 +221,38 @@ impl Field {
         sensors: &Bound<'_, PyAny>,
         reward: f32,
     ) -> PyResult<FieldReport> {
+        let _call = process::enter(py)?;
         let sensors = numbers(sensors, "sensors", self.sensors)?;
-        let report = detached(py, || locked(&self.inner).tick(&sensors, reward))?;
+        let (_, report) = self.inner.run(py, self.inner.lock(py)?, move |field| {
+            field.tick(&sensors, reward)
+        })?;
         Ok(FieldReport::new(py, report))
     }
 
     /// Cycles done.
     #[getter]
-    fn cycle(&self, py: Python<'_>) -> u64 {
-        self.lock(py).cycle()
+    fn cycle(&self, py: Python<'_>) -> PyResult<u64> {
+        let _call = process::enter(py)?;
+        Ok(self.inner.lock(py)?.cycle())
     }
 
     /// The elements: float32 of shape (X, Y, Z, channels).
     #[getter]
     fn elements<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let field = self.lock(py);
+        let _call = process::enter(py)?;
+        let field = self.inner.lock(py)?;
         let ([x, y, z], channels) = (field.shape().cells(), field.shape().channels());
-        shaped(py, field.state().or_raise()?.field, &[x, y, z, channels])
+        let (_, elements) = self
+            .inner
+            .run(py, field, |field| Ok(field.state()?.field))?;
+        shaped(py, elements, &[x, y, z, channels])
     }
 
     /// The coefficients of the next cycle by name.
     #[getter]
     fn coefficients<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let mut coefficients = *self.lock(py).coefficients();
+        let _call = process::enter(py)?;
+        let mut coefficients = *self.inner.lock(py)?.coefficients();
         let values = PyDict::new(py);
         for name in COEFFICIENTS {
             values.set_item(name, coefficient(&mut coefficients, name).copied())?;
@@ -265,14 +267,16 @@ impl Field {
     /// Raises ValueError for an unknown name or a value out of range; nothing changes then.
     #[pyo3(signature = (**values))]
     fn set_coefficients(&self, py: Python<'_>, values: Option<&Bound<'_, PyDict>>) -> PyResult<()> {
-        let mut field = self.lock(py);
-        let mut coefficients = *field.coefficients();
+        let _call = process::enter(py)?;
+        // Functions of the values run before the lock is taken.
+        let (mut found, mut unused) = (Vec::new(), *self.inner.lock(py)?.coefficients());
         for (name, value) in values.into_iter().flatten() {
             let name: String = name.extract()?;
-            match (name.as_str(), coefficient(&mut coefficients, &name)) {
-                (_, Some(place)) => *place = value.extract()?,
-                ("diffusion", None) => coefficients.diffusion = value.extract()?,
-                ("diffusion_depth", None) => coefficients.diffusion_depth = value.extract()?,
+            match (name.as_str(), coefficient(&mut unused, &name)) {
+                (_, Some(_)) => found.push((name.clone(), numbers(&value, &name, 1)?)),
+                ("diffusion" | "diffusion_depth", None) => {
+                    found.push((name.clone(), numbers(&value, &name, 3)?));
+                }
                 _ => {
                     return Err(PyValueError::new_err(format!(
                         "no coefficient {name:?}; there are {}, diffusion, diffusion_depth",
@@ -281,42 +285,60 @@ impl Field {
                 }
             }
         }
+        let mut field = self.inner.lock(py)?;
+        let mut coefficients = *field.coefficients();
+        for (name, numbers) in found {
+            match (name.as_str(), numbers.as_slice()) {
+                ("diffusion", [x, y, z]) => coefficients.diffusion = [*x, *y, *z],
+                ("diffusion_depth", [x, y, z]) => coefficients.diffusion_depth = [*x, *y, *z],
+                (name, numbers) => coefficient(&mut coefficients, name)
+                    .into_iter()
+                    .zip(numbers)
+                    .for_each(|(place, number)| *place = *number),
+            }
+        }
         field.set_coefficients(coefficients).or_raise()
     }
 
     /// Writes the state to a safetensors file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || {
-            let field = locked(&self.inner);
+        let _call = process::enter(py)?;
+        let field = self.inner.lock(py)?;
+        self.inner.run(py, field, move |field| {
             field.state()?.to_snapshot(field.shape()).save(&path)
-        })
+        })?;
+        Ok(())
     }
 
     /// Continues from the state of a field of the same shape.
     ///
     /// Raises DataError naming what does not fit; nothing changes then.
     fn restore(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || {
-            let mut field = locked(&self.inner);
+        let _call = process::enter(py)?;
+        let field = self.inner.lock(py)?;
+        self.inner.run(py, field, move |field| {
             let state = Snapshot::load(&path).and_then(|snapshot| {
                 State::from_snapshot(field.shape(), field.options().patterns, &snapshot)
             });
             field.set_state(&state.map_err(|error| error.at(path.display()))?)
-        })
+        })?;
+        Ok(())
     }
 
     /// On which device and by which code the cycles were computed.
     #[getter]
-    fn receipt(&self, py: Python<'_>) -> Receipt {
-        Receipt::new(self.lock(py).session().receipt())
+    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        let _call = process::enter(py)?;
+        Ok(Receipt::new(self.inner.lock(py)?.session().receipt()))
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        let field = self.lock(py);
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let _call = process::enter(py)?;
+        let field = self.inner.lock(py)?;
         let ([x, y, z], channels) = (field.shape().cells(), field.shape().channels());
-        format!(
+        Ok(format!(
             "<tectum field: {x} x {y} x {z} cells of {channels} channels, {} cycles>",
             field.cycle()
-        )
+        ))
     }
 }

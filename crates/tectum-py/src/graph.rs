@@ -4,8 +4,6 @@ mod compiled;
 mod node;
 mod trainer;
 
-use std::sync::{Arc, Mutex};
-
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
@@ -16,18 +14,20 @@ use tectum_graph::{
 };
 
 use crate::array::floats;
-use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
-use crate::interrupt::detached;
+use crate::exclusive::Exclusive;
+use crate::interrupt::apart;
+use crate::process;
 use crate::sequence::{OneOrEach, Sequence, stated_len};
+use crate::whole;
 
 pub use compiled::CompiledGraph;
 pub use node::Node;
 pub use trainer::Trainer;
 
 /// The builder of a graph, which its nodes share.
-type Shared = Arc<Mutex<GraphBuilder>>;
+type Shared = Exclusive<GraphBuilder>;
 
 /// A dimension: a size, or an upper-case letter that gets one later.
 #[derive(FromPyObject)]
@@ -80,6 +80,28 @@ fn shape_to_python<'py>(
     pyo3::types::PyTuple::new(py, dims.collect::<PyResult<Vec<_>>>()?)
 }
 
+/// The shape of a constant.
+fn constant_shape(sizes: &[usize]) -> PyResult<Shape> {
+    if sizes.len() > MAX_RANK {
+        return Err(PyValueError::new_err(format!(
+            "constant: {} dimensions; at most {MAX_RANK} are possible",
+            sizes.len()
+        )));
+    }
+    let dims: Vec<Dim> = sizes.iter().map(|size| Dim::Size(*size)).collect();
+    Ok(Shape::of(&dims))
+}
+
+/// Names with shapes for Python.
+type NamedShapes<'py> = Vec<(String, Bound<'py, pyo3::types::PyTuple>)>;
+
+fn named_shapes(py: Python<'_>, shapes: Vec<(String, Shape)>) -> PyResult<NamedShapes<'_>> {
+    shapes
+        .into_iter()
+        .map(|(name, shape)| Ok((name, shape_to_python(py, shape)?)))
+        .collect()
+}
+
 /// One size for every axis of space, or one for each.
 type Axes = OneOrEach<usize, usize>;
 
@@ -122,7 +144,6 @@ impl Axes {
 /// >>> np.round(network(x=[[10], [11], [12], [13]])["y"][:, 0]).tolist()
 /// [21.0, 23.0, 25.0, 27.0]
 #[pyclass(frozen, module = "tectum")]
-#[derive(Default)]
 pub struct Graph {
     builder: Shared,
 }
@@ -131,13 +152,14 @@ impl Graph {
     /// A new node of an operation.
     fn add(
         &self,
+        py: Python<'_>,
         operation: impl FnOnce(&mut GraphBuilder) -> tectum::Result<tectum_graph::Node>,
     ) -> PyResult<Node> {
-        Node::add(&self.builder, operation)
+        Node::add(py, &self.builder, operation)
     }
 
     /// The graph so far, with sizes for its letters.
-    fn bound(&self, dims: Option<&Bound<'_, PyDict>>) -> PyResult<Network> {
+    fn bound(&self, py: Python<'_>, dims: Option<&Bound<'_, PyDict>>) -> PyResult<Network> {
         let mut sizes = Vec::new();
         for (name, size) in dims.into_iter().flatten() {
             let letter = name.extract::<char>().map_err(|_| {
@@ -147,17 +169,23 @@ impl Graph {
             })?;
             sizes.push((letter, size.extract::<usize>()?));
         }
-        let graph = locked(&self.builder).graph().clone();
-        if sizes.is_empty() {
-            Ok(graph)
-        } else {
-            graph.bind(&sizes).or_raise()
-        }
+        let builder = self.builder.lock(py)?;
+        let (_, graph) = self.builder.run(py, builder, move |builder| {
+            let graph = builder.graph();
+            if sizes.is_empty() {
+                Ok(graph.clone())
+            } else {
+                graph.bind(&sizes)
+            }
+        })?;
+        Ok(graph)
     }
 
     /// Axes of space of the filters of a convolution, and their sizes.
-    fn space_of(&self, filters: &Node) -> PyResult<(usize, [usize; 3])> {
-        let sizes = locked(&self.builder)
+    fn space_of(&self, py: Python<'_>, filters: &Node) -> PyResult<(usize, [usize; 3])> {
+        let sizes = self
+            .builder
+            .lock(py)?
             .shape_of(filters.node)
             .or_raise()?
             .sizes()
@@ -211,58 +239,60 @@ impl Rate {
 impl Graph {
     #[new]
     fn new() -> Self {
-        Self::default()
+        Self {
+            builder: Exclusive::new(GraphBuilder::default()),
+        }
     }
 
     /// Reads the text form, which has every operation; `str(graph)` writes it. Raises ValueError
     /// naming the line.
     #[staticmethod]
-    fn parse(text: &str) -> PyResult<Self> {
-        let graph = Network::parse(text).or_raise()?;
+    fn parse(py: Python<'_>, text: String) -> PyResult<Self> {
+        let _call = process::enter(py)?;
+        let builder = apart(py, move || Ok(GraphBuilder::from(Network::parse(&text)?)))?;
         Ok(Self {
-            builder: Arc::new(Mutex::new(GraphBuilder::from(graph))),
+            builder: Exclusive::new(builder),
         })
     }
 
     /// Adds an input of floats.
-    fn input(&self, name: &str, shape: &Bound<'_, PyAny>) -> PyResult<Node> {
+    fn input(&self, py: Python<'_>, name: &str, shape: &Bound<'_, PyAny>) -> PyResult<Node> {
         let shape = shape_of(shape)?;
-        self.add(|graph| graph.input(name, shape))
+        self.add(py, |graph| graph.input(name, shape))
     }
 
     /// Adds an input of row numbers, for `gather` and `cross_entropy`.
-    fn indices(&self, name: &str, shape: &Bound<'_, PyAny>) -> PyResult<Node> {
+    fn indices(&self, py: Python<'_>, name: &str, shape: &Bound<'_, PyAny>) -> PyResult<Node> {
         let shape = shape_of(shape)?;
-        self.add(|graph| graph.indices(name, shape))
+        self.add(py, |graph| graph.indices(name, shape))
     }
 
     /// Adds a parameter, which training changes; zero at first.
-    fn parameter(&self, name: &str, shape: &Bound<'_, PyAny>) -> PyResult<Node> {
+    fn parameter(&self, py: Python<'_>, name: &str, shape: &Bound<'_, PyAny>) -> PyResult<Node> {
         let shape = shape_of(shape)?;
-        self.add(|graph| graph.parameter(name, shape))
+        self.add(py, |graph| graph.parameter(name, shape))
     }
 
     /// Adds an array of fixed values.
-    fn constant(&self, values: &Bound<'_, PyAny>) -> PyResult<Node> {
+    fn constant(&self, py: Python<'_>, values: &Bound<'_, PyAny>) -> PyResult<Node> {
+        let _call = process::enter(py)?;
         let array = floats(values, "constant")?;
-        let dims: Vec<Dim> = numpy::PyUntypedArrayMethods::shape(&*array)
-            .iter()
-            .map(|size| Dim::Size(*size))
-            .collect();
-        if dims.len() > MAX_RANK {
-            return Err(PyValueError::new_err(format!(
-                "constant: {} dimensions; at most {MAX_RANK} are possible",
-                dims.len()
-            )));
-        }
-        let values = array.as_slice()?;
-        self.add(|graph| graph.constant(values, Shape::of(&dims)))
+        let shape = constant_shape(array.shape())?;
+        let values = array.into_vec()?;
+        self.add(py, |graph| graph.constant(&values, shape))
     }
 
     /// Adds a layer, activation(x @ weight + bias), with parameters `{name}.weight` [k, width] and
     /// `{name}.bias` [1, width].
-    #[pyo3(signature = (name, x, width, activation = "none"))]
-    fn dense(&self, name: &str, x: &Node, width: usize, activation: &str) -> PyResult<Node> {
+    #[pyo3(signature = (name, x, width: "int", activation = "none"))]
+    fn dense(
+        &self,
+        py: Python<'_>,
+        name: &str,
+        x: &Node,
+        #[pyo3(from_py_with = whole::width)] width: usize,
+        activation: &str,
+    ) -> PyResult<Node> {
         let none = (activation == "none").then_some(Activation::None);
         let activation = none
             .or_else(|| activation_named(activation))
@@ -273,45 +303,61 @@ impl Graph {
                     known.join(", ")
                 ))
             })?;
-        self.add(|graph| graph.dense(name, x.node, width, activation))
+        self.add(py, |graph| graph.dense(name, x.node, width, activation))
     }
 
     /// Joins nodes along an axis.
-    fn concat(&self, nodes: Sequence<PyRef<'_, Node>>, axis: usize) -> PyResult<Node> {
+    #[pyo3(signature = (nodes, axis: "int"))]
+    fn concat(
+        &self,
+        py: Python<'_>,
+        nodes: Sequence<PyRef<'_, Node>>,
+        #[pyo3(from_py_with = whole::axis)] axis: usize,
+    ) -> PyResult<Node> {
         let Sequence(nodes) = nodes;
         let parts: Vec<_> = nodes.iter().map(|node| node.node).collect();
-        self.add(|graph| graph.concat(&parts, axis))
+        self.add(py, |graph| graph.concat(&parts, axis))
     }
 
     /// Rows of a table [rows, ..], by numbers.
-    fn gather(&self, table: &Node, indices: &Node) -> PyResult<Node> {
-        self.add(|graph| graph.gather(table.node, indices.node))
+    fn gather(&self, py: Python<'_>, table: &Node, indices: &Node) -> PyResult<Node> {
+        self.add(py, |graph| graph.gather(table.node, indices.node))
     }
 
     /// (x - mean) / sqrt(variance + epsilon) * gain + bias over the last axis.
     #[pyo3(signature = (x, gain, bias, epsilon = 1e-5))]
-    fn layer_norm(&self, x: &Node, gain: &Node, bias: &Node, epsilon: f32) -> PyResult<Node> {
-        self.add(|graph| graph.layer_norm(x.node, gain.node, bias.node, epsilon))
+    fn layer_norm(
+        &self,
+        py: Python<'_>,
+        x: &Node,
+        gain: &Node,
+        bias: &Node,
+        epsilon: f32,
+    ) -> PyResult<Node> {
+        self.add(py, |graph| {
+            graph.layer_norm(x.node, gain.node, bias.node, epsilon)
+        })
     }
 
     /// x / sqrt(mean of squares + epsilon) * gain over the last axis.
     #[pyo3(signature = (x, gain, epsilon = 1e-5))]
-    fn rms_norm(&self, x: &Node, gain: &Node, epsilon: f32) -> PyResult<Node> {
-        self.add(|graph| graph.rms_norm(x.node, gain.node, epsilon))
+    fn rms_norm(&self, py: Python<'_>, x: &Node, gain: &Node, epsilon: f32) -> PyResult<Node> {
+        self.add(py, |graph| graph.rms_norm(x.node, gain.node, epsilon))
     }
 
     /// softmax(q k^T / sqrt(width) + mask) v by heads. `q` is [B, T, heads * width], `k` and `v`
     /// [B, S, kv_heads * width].
-    #[pyo3(signature = (q, k, v, *, heads, width, kv_heads = None, mask = None, causal = false))]
+    #[pyo3(signature = (q, k, v, *, heads: "int", width: "int", kv_heads: "int | None" = None, mask = None, causal = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn attention(
         &self,
+        py: Python<'_>,
         q: &Node,
         k: &Node,
         v: &Node,
-        heads: usize,
-        width: usize,
-        kv_heads: Option<usize>,
+        #[pyo3(from_py_with = whole::heads)] heads: usize,
+        #[pyo3(from_py_with = whole::width)] width: usize,
+        #[pyo3(from_py_with = whole::kv_heads)] kv_heads: Option<usize>,
         mask: Option<&Node>,
         causal: bool,
     ) -> PyResult<Node> {
@@ -320,26 +366,27 @@ impl Graph {
             causal,
             ..Heads::new(heads, width)
         };
-        self.add(|graph| {
+        self.add(py, |graph| {
             graph.attention([q.node, k.node, v.node], mask.map(|mask| mask.node), heads)
         })
     }
 
     /// A convolution over one to three axes of space: `x` [N, C, ..], `w` [K, C / groups, ..],
     /// `bias` [K]. `stride`, `padding` and `dilation` are one size, or one for each axis of space.
-    #[pyo3(signature = (x, w, bias = None, *, groups = 1, stride = Axes::One(1), padding = Axes::One(0), dilation = Axes::One(1)))]
+    #[pyo3(signature = (x, w, bias = None, *, groups: "int" = 1, stride = Axes::One(1), padding = Axes::One(0), dilation = Axes::One(1)))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn convolution(
         &self,
+        py: Python<'_>,
         x: &Node,
         w: &Node,
         bias: Option<&Node>,
-        groups: usize,
+        #[pyo3(from_py_with = whole::groups)] groups: usize,
         stride: Axes,
         padding: Axes,
         dilation: Axes,
     ) -> PyResult<Node> {
-        let (space, kernel) = self.space_of(w)?;
+        let (space, kernel) = self.space_of(py, w)?;
         let (pad, window) = (padding.spread("padding", space, 0)?, Window::new(kernel));
         let window = Window {
             stride: stride.spread("stride", space, 1)?,
@@ -348,7 +395,7 @@ impl Graph {
             pad_after: pad,
             ..window
         };
-        self.add(|graph| {
+        self.add(py, |graph| {
             graph.convolution(x.node, w.node, bias.map(|bias| bias.node), groups, window)
         })
     }
@@ -358,6 +405,7 @@ impl Graph {
     #[pyo3(signature = (x, kind, kernel, *, stride = None, padding = Axes::One(0)))]
     fn pool(
         &self,
+        py: Python<'_>,
         x: &Node,
         kind: &str,
         kernel: Axes,
@@ -373,7 +421,8 @@ impl Graph {
                 )));
             }
         };
-        let rank = locked(&self.builder).shape_of(x.node).or_raise()?.rank();
+        let _call = process::enter(py)?;
+        let rank = self.builder.lock(py)?.shape_of(x.node).or_raise()?.rank();
         if !(3..=5).contains(&rank) {
             return Err(PyValueError::new_err(format!(
                 "pool: x has {rank} dimensions, needs 3 to 5"
@@ -390,22 +439,23 @@ impl Graph {
             pad_after: pad,
             ..Window::new(kernel.spread("kernel", space, 1)?)
         };
-        self.add(|graph| graph.pool(x.node, kind, window))
+        self.add(py, |graph| graph.pool(x.node, kind, window))
     }
 
     /// The mean of squared differences, a loss.
-    fn mse(&self, prediction: &Node, target: &Node) -> PyResult<Node> {
-        self.add(|graph| graph.mse(prediction.node, target.node))
+    fn mse(&self, py: Python<'_>, prediction: &Node, target: &Node) -> PyResult<Node> {
+        self.add(py, |graph| graph.mse(prediction.node, target.node))
     }
 
     /// The mean of -log softmax(logits) at the classes of `indices`, a loss.
-    fn cross_entropy(&self, logits: &Node, indices: &Node) -> PyResult<Node> {
-        self.add(|graph| graph.cross_entropy(logits.node, indices.node))
+    fn cross_entropy(&self, py: Python<'_>, logits: &Node, indices: &Node) -> PyResult<Node> {
+        self.add(py, |graph| graph.cross_entropy(logits.node, indices.node))
     }
 
     /// Makes a node an output.
-    fn output(&self, name: &str, node: &Node) -> PyResult<()> {
-        locked(&self.builder).output(name, node.node).or_raise()
+    fn output(&self, py: Python<'_>, name: &str, node: &Node) -> PyResult<()> {
+        let _call = process::enter(py)?;
+        self.builder.lock(py)?.output(name, node.node).or_raise()
     }
 
     /// Compiles the graph for a device; keywords give letters their sizes, such as `B=32`.
@@ -416,11 +466,12 @@ impl Graph {
         device: DeviceArgument<'_>,
         dims: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<CompiledGraph> {
-        let (graph, device) = (self.bound(dims)?, device.open(py)?);
+        let _call = process::enter(py)?;
+        let (graph, device) = (self.bound(py, dims)?, device.open(py)?);
         if graph.outputs().next().is_none() {
             return Err(PyValueError::new_err("graph: no outputs"));
         }
-        CompiledGraph::new(py, graph, device.as_ref())
+        CompiledGraph::new(py, graph, device)
     }
 
     /// Compiles training of all parameters by AdamW for a loss of one element.
@@ -442,6 +493,7 @@ impl Graph {
         device: DeviceArgument<'_>,
         dims: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<Trainer> {
+        let _call = process::enter(py)?;
         let optimizer = AdamW {
             learning_rate: learning_rate.schedule()?,
             beta1,
@@ -449,51 +501,57 @@ impl Graph {
             weight_decay,
             clip_norm,
         };
-        let (graph, device, loss) = (self.bound(dims)?, device.open(py)?, loss.node);
-        let inner = detached(py, || {
-            Training::new(&graph, loss, optimizer, device.as_ref())
-        })?;
-        Trainer::new(graph, inner).or_raise()
+        let (graph, device, loss) = (self.bound(py, dims)?, device.open(py)?, loss.node);
+        apart(py, move || {
+            let inner = Training::new(&graph, loss, optimizer, device.as_ref())?;
+            Trainer::new(graph, inner)
+        })
     }
 
     /// Name and shape of each input.
     #[getter]
-    fn inputs<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<Vec<(String, Bound<'py, pyo3::types::PyTuple>)>> {
-        let builder = locked(&self.builder);
-        builder
+    fn inputs<'py>(&self, py: Python<'py>) -> PyResult<NamedShapes<'py>> {
+        let _call = process::enter(py)?;
+        let shapes: Vec<(String, Shape)> = self
+            .builder
+            .lock(py)?
             .graph()
             .inputs()
-            .map(|(name, _, shape)| Ok((name.to_owned(), shape_to_python(py, shape)?)))
-            .collect()
+            .map(|(name, _, shape)| (name.to_owned(), shape))
+            .collect();
+        named_shapes(py, shapes)
     }
 
     /// Name and shape of each parameter.
     #[getter]
-    fn parameters<'py>(
-        &self,
-        py: Python<'py>,
-    ) -> PyResult<Vec<(String, Bound<'py, pyo3::types::PyTuple>)>> {
-        let builder = locked(&self.builder);
-        builder
+    fn parameters<'py>(&self, py: Python<'py>) -> PyResult<NamedShapes<'py>> {
+        let _call = process::enter(py)?;
+        let shapes: Vec<(String, Shape)> = self
+            .builder
+            .lock(py)?
             .graph()
             .parameters()
-            .map(|(name, _, shape)| Ok((name.to_owned(), shape_to_python(py, shape)?)))
-            .collect()
+            .map(|(name, _, shape)| (name.to_owned(), shape))
+            .collect();
+        named_shapes(py, shapes)
     }
 
-    fn __str__(&self) -> String {
-        locked(&self.builder).graph().describe()
+    fn __str__(&self, py: Python<'_>) -> PyResult<String> {
+        let _call = process::enter(py)?;
+        let builder = self.builder.lock(py)?;
+        let (_, text) = self
+            .builder
+            .run(py, builder, |builder| Ok(builder.graph().describe()))?;
+        Ok(text)
     }
 
-    fn __repr__(&self) -> String {
-        let builder = locked(&self.builder);
-        format!(
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let _call = process::enter(py)?;
+        let builder = self.builder.lock(py)?;
+        Ok(format!(
             "<tectum graph: {} operations, {} parameters>",
             builder.len(),
             builder.graph().parameters().count()
-        )
+        ))
     }
 }

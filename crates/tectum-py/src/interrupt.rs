@@ -1,72 +1,88 @@
 //! Work without the interpreter's lock, which Ctrl-C stops and tqdm shows.
 
+use std::cell::RefCell;
 use std::ops::ControlFlow;
-use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tectum::WorkProgress;
 
 use crate::body::locked;
 use crate::error::OrRaise;
+use crate::exclusive::{become_job, new_number, waiting_for};
+use crate::process;
 
 /// Time between two looks at the interpreter's signals.
-const INTERVAL: Duration = Duration::from_millis(20);
+pub const INTERVAL: Duration = Duration::from_millis(20);
+/// Work that does not look at signals for longer than this moves to a thread of its own the next
+/// time.
+pub const SLOW: Duration = Duration::from_millis(10);
+/// How long a call waits for work that was told to end, before it leaves the work behind.
+const GRACE: Duration = Duration::from_millis(30);
 /// Calls that follow each other faster than this look at the clock only once in `CALLS`.
 const FAST: Duration = Duration::from_millis(1);
 /// Fast calls between two looks at the clock.
 const CALLS: u32 = 16;
+/// Memory for the stack of a job, as much as Python's main thread has.
+const STACK_BYTES: usize = 8 << 20;
 
-/// Whether this process is a fork: it has neither the threads of devices nor what their drivers
-/// hold.
-static IS_FORK: AtomicBool = AtomicBool::new(false);
-
-/// Marks this process as a fork of one that imported the package.
-#[pyfunction]
-pub fn after_fork_in_child() {
-    IS_FORK.store(true, Ordering::Relaxed);
+thread_local! {
+    /// What was raised inside a log record on this thread, for the call that logged.
+    static RAISED_IN_LOG: RefCell<Option<PyErr>> = const { RefCell::new(None) };
 }
 
-/// Refuses work in a fork.
-fn check_fork() -> PyResult<()> {
-    if IS_FORK.load(Ordering::Relaxed) {
-        return Err(PyRuntimeError::new_err(
-            "tectum was imported before this process was forked, and a fork has no threads and no drivers: start processes with multiprocessing's method \
-             \"spawn\" or \"forkserver\"",
-        ));
-    }
-    Ok(())
+/// Keeps what was raised inside a log record, until the work that logged ends.
+pub fn raise_after_log(error: PyErr) {
+    RAISED_IN_LOG.with_borrow_mut(|raised| {
+        raised.get_or_insert(error);
+    });
 }
 
-/// Runs short work without the interpreter's lock.
-///
-/// Raises RuntimeError in a fork, and the exception of the error.
+/// The exception of a log record of this thread, if there is one.
+fn check_log() -> PyResult<()> {
+    RAISED_IN_LOG
+        .with_borrow_mut(Option::take)
+        .map_or(Ok(()), Err)
+}
+
+/// Runs short work without the interpreter's lock, on this thread.
 pub fn detached<T: Send>(
     py: Python<'_>,
     work: impl FnOnce() -> tectum::Result<T> + Send,
 ) -> PyResult<T> {
-    check_fork()?;
-    py.detach(work).or_raise()
+    let result = process::detach(py, work);
+    check_log()?;
+    result.or_raise()
+}
+
+/// Runs work that may take long without the interpreter's lock: on Python's main thread on a thread
+/// of its own, as `Exclusive::run`.
+pub fn apart<T: Send + 'static>(
+    py: Python<'_>,
+    work: impl FnOnce() -> tectum::Result<T> + Send + 'static,
+) -> PyResult<T> {
+    LongWork::silent().run(py, |_| work().or_raise())
 }
 
 /// Whether Python wants work to stop: a signal arrived, or a callback raised.
-pub struct Interrupt<'w> {
+pub struct Interrupt {
     last: Instant,
     /// When the clock was last looked at, and calls until it is again.
     seen: Instant,
     calls: u32,
+    /// The longest time between two looks at the clock.
+    longest: Duration,
     raised: Option<PyErr>,
     bar: Option<Bar>,
-    /// Of work on other threads: the thread that called looks at the signals, and shows the
+    /// Of work on a thread of its own: the thread that called looks at the signals, and shows the
     /// progress.
-    caller: Option<&'w Caller>,
+    caller: Option<Arc<Caller>>,
 }
 
-/// What work on other threads and the thread that called say to each other.
+/// What work on a thread of its own and the thread that called say to each other.
 struct Caller {
     is_stopped: AtomicBool,
     /// Whether the progress is shown.
@@ -118,10 +134,23 @@ impl Bar {
     }
 }
 
-impl Interrupt<'_> {
+impl Interrupt {
+    fn new(bar: Option<Bar>, caller: Option<Arc<Caller>>) -> Self {
+        let now = Instant::now();
+        Self {
+            last: now,
+            seen: now,
+            calls: 0,
+            longest: Duration::ZERO,
+            raised: None,
+            bar,
+            caller,
+        }
+    }
+
     /// As `poll`, and shows the progress of the work.
     pub fn watch(&mut self, progress: WorkProgress<'_>) -> ControlFlow<()> {
-        if let Some(caller) = self.caller.filter(|caller| caller.is_shown) {
+        if let Some(caller) = self.caller.as_ref().filter(|caller| caller.is_shown) {
             *locked(&caller.progress) =
                 Some((progress.stage.to_owned(), progress.done, progress.total));
         }
@@ -129,7 +158,7 @@ impl Interrupt<'_> {
         if self.bar.as_ref().is_some_and(|bar| {
             is_last || bar.stage != progress.stage || self.last.elapsed() >= INTERVAL
         }) {
-            let shown = Python::attach(|py| {
+            let shown = process::attach(|py| {
                 self.bar
                     .as_mut()
                     .map_or(Ok(()), |bar| bar.show(py, progress))
@@ -144,12 +173,15 @@ impl Interrupt<'_> {
     /// Looks at the signals if the last look was long enough ago. To be called from time to time
     /// without the interpreter's lock.
     pub fn poll(&mut self) -> ControlFlow<()> {
-        if self.raised.is_none() && self.caller.is_none() && self.is_due() {
+        if self.raised.is_none() && self.is_due() {
             self.last = self.seen;
-            self.raised = Python::attach(|py| py.check_signals()).err();
+            if self.caller.is_none() && process::is_known_main() {
+                self.raised = process::attach(|py| py.check_signals()).err();
+            }
         }
         let is_stopped = self
             .caller
+            .as_ref()
             .is_some_and(|caller| caller.is_stopped.load(Ordering::Relaxed));
         if self.raised.is_some() || is_stopped {
             ControlFlow::Break(())
@@ -163,13 +195,21 @@ impl Interrupt<'_> {
             self.calls -= 1;
             return false;
         }
-        let before = std::mem::replace(&mut self.seen, Instant::now());
-        self.calls = if self.seen - before < FAST {
-            CALLS - 1
-        } else {
-            0
-        };
+        self.calls = if self.look() < FAST { CALLS - 1 } else { 0 };
         self.seen - self.last >= INTERVAL
+    }
+
+    /// Looks at the clock, and returns the time since the last look.
+    fn look(&mut self) -> Duration {
+        let before = std::mem::replace(&mut self.seen, Instant::now());
+        self.longest = self.longest.max(self.seen - before);
+        self.seen - before
+    }
+
+    /// The longest time so far in which signals had to wait.
+    pub fn longest(&mut self) -> Duration {
+        self.look();
+        self.longest
     }
 
     /// Stops the work; the exception is raised when it has ended.
@@ -178,117 +218,248 @@ impl Interrupt<'_> {
     }
 }
 
-/// Long work that may begin: this process is no fork, and tqdm exists if it is to show the
-/// progress.
+/// Long work that may begin: tqdm exists if it is to show the progress.
 pub struct LongWork {
     bar: Option<Bar>,
+    /// Ends what does not look whether it is to end.
+    stop: Option<Box<dyn FnOnce(Python<'_>)>>,
 }
 
 impl LongWork {
-    /// Raises RuntimeError in a fork, ModuleNotFoundError with `progress` but without tqdm.
+    /// Raises ModuleNotFoundError with `progress` but without tqdm.
     pub fn new(py: Python<'_>, progress: bool) -> PyResult<Self> {
-        check_fork()?;
         Ok(Self {
             bar: if progress { Some(Bar::new(py)?) } else { None },
+            stop: None,
         })
     }
 
-    /// Runs the work on this thread without the interpreter's lock. If a signal or a callback
-    /// stopped it, the exception of these is raised instead of what the work returned.
-    pub fn run<T: Send>(
-        self,
-        py: Python<'_>,
-        work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send,
-    ) -> PyResult<T> {
-        let now = Instant::now();
-        let mut interrupt = Interrupt {
-            last: now,
-            seen: now,
-            calls: 0,
-            raised: None,
-            bar: self.bar,
-            caller: None,
-        };
-        let result = py.detach(|| work(&mut interrupt));
-        interrupt.bar.iter_mut().for_each(|bar| bar.close(py));
-        interrupt.raised.map_or(result, Err)
+    /// Work whose progress is not shown.
+    pub fn silent() -> Self {
+        Self {
+            bar: None,
+            stop: None,
+        }
     }
 
-    /// As `run`, for work that moves to threads where Python does not see signals: this one waits
-    /// for it, looks at the signals and shows the progress.
-    pub fn run_elsewhere<T: Send>(
+    /// With what ends the work where it does not look whether it is to end.
+    pub fn ended_by(self, stop: impl FnOnce(Python<'_>) + 'static) -> Self {
+        Self {
+            stop: Some(Box::new(stop)),
+            ..self
+        }
+    }
+
+    /// Runs the work without the interpreter's lock. If a signal or a callback stopped it, the
+    /// exception of these is raised instead of what the work returned.
+    ///
+    /// Python's main thread gives the work to a thread of its own. If a handler of signals raises
+    /// there and the work does not end soon, it continues without a caller.
+    pub fn run<T: Send + 'static>(
         self,
         py: Python<'_>,
-        work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send,
+        work: impl FnOnce(&mut Interrupt) -> PyResult<T> + Send + 'static,
     ) -> PyResult<T> {
-        let (mut raised, mut bar) = (None, self.bar);
-        let caller = Caller {
+        self.finish(py, work)?.into_result()
+    }
+
+    /// As `run`, with what the work returned next to the exception that stopped it.
+    pub fn finish<T: Send + 'static>(
+        self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Interrupt) -> PyResult<T> + Send + 'static,
+    ) -> PyResult<Finished<T>> {
+        if process::is_main(py) {
+            self.finish_as(py, new_number(), work)
+        } else {
+            Ok(self.finish_here(py, work))
+        }
+    }
+
+    /// As `run`, always on this thread, for work that calls functions of Python.
+    pub fn run_here<T: Send>(
+        self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Interrupt) -> PyResult<T> + Send,
+    ) -> PyResult<T> {
+        self.finish_here(py, work).into_result()
+    }
+
+    /// As `finish`, always on this thread.
+    pub fn finish_here<T: Send>(
+        self,
+        py: Python<'_>,
+        work: impl FnOnce(&mut Interrupt) -> PyResult<T> + Send,
+    ) -> Finished<T> {
+        let mut interrupt = Interrupt::new(self.bar, None);
+        let result = process::detach(py, || work(&mut interrupt));
+        interrupt.bar.iter_mut().for_each(|bar| bar.close(py));
+        let raised_in_log = check_log().err();
+        Finished {
+            result,
+            raised: interrupt.raised.or(raised_in_log),
+        }
+    }
+
+    /// As `run`, on a thread of its own, as the job of a number.
+    pub fn run_as<T: Send + 'static>(
+        self,
+        py: Python<'_>,
+        number: u64,
+        work: impl FnOnce(&mut Interrupt) -> PyResult<T> + Send + 'static,
+    ) -> PyResult<T> {
+        self.finish_as(py, number, work)?.into_result()
+    }
+
+    fn finish_as<T: Send + 'static>(
+        self,
+        py: Python<'_>,
+        number: u64,
+        work: impl FnOnce(&mut Interrupt) -> PyResult<T> + Send + 'static,
+    ) -> PyResult<Finished<T>> {
+        let (mut bar, stop) = (self.bar, self.stop);
+        let caller = Arc::new(Caller {
             is_stopped: AtomicBool::new(false),
             is_shown: bar.is_some(),
             progress: Mutex::default(),
-        };
-        let result = py.detach(|| {
-            std::thread::scope(|scope| {
-                let (ended, end) = channel::<()>();
-                let caller = &caller;
-                let worker = scope.spawn(move || {
-                    let now = Instant::now();
-                    let mut interrupt = Interrupt {
-                        last: now,
-                        seen: now,
-                        calls: 0,
-                        raised: None,
-                        bar: None,
-                        caller: Some(caller),
-                    };
-                    let result = work(&mut interrupt);
-                    drop(ended);
-                    interrupt.raised.map_or(result, Err)
-                });
-                while end.recv_timeout(INTERVAL) == Err(RecvTimeoutError::Timeout) {
-                    look(caller, &mut bar, &mut raised);
-                }
-                look(caller, &mut bar, &mut raised);
-                worker
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            })
         });
+        let job = Arc::new(Job {
+            state: Mutex::new(JobState::Running),
+            ended: Condvar::new(),
+        });
+        let (on_thread, called_by) = (job.clone(), caller.clone());
+        let run = move || {
+            become_job(number);
+            let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+                let mut interrupt = Interrupt::new(None, Some(called_by));
+                let result = work(&mut interrupt);
+                Finished {
+                    result,
+                    raised: interrupt.raised,
+                }
+            }));
+            on_thread.end(ended);
+        };
+        std::thread::Builder::new()
+            .name("tectum-call".to_owned())
+            .stack_size(STACK_BYTES)
+            .spawn(run)?;
+        let waited = waiting_for(number, || job.wait(py, &caller, &mut bar, stop));
         bar.iter_mut().for_each(|bar| bar.close(py));
-        raised.map_or(result, Err)
+        waited
+    }
+}
+
+/// What work returned, and the exception that stopped it.
+pub struct Finished<T> {
+    pub result: PyResult<T>,
+    pub raised: Option<PyErr>,
+}
+
+impl<T> Finished<T> {
+    fn into_result(self) -> PyResult<T> {
+        self.raised.map_or(self.result, Err)
+    }
+}
+
+/// Work on a thread of its own.
+struct Job<T> {
+    state: Mutex<JobState<T>>,
+    ended: Condvar,
+}
+
+enum JobState<T> {
+    Running,
+    Ended(std::thread::Result<Finished<T>>),
+    /// No one waits for it any more.
+    Left,
+}
+
+impl<T: Send> Job<T> {
+    fn end(&self, ended: std::thread::Result<Finished<T>>) {
+        let mut state = locked(&self.state);
+        if matches!(*state, JobState::Running) {
+            *state = JobState::Ended(ended);
+            self.ended.notify_one();
+            return;
+        }
+        // What it holds is free again only now.
+        drop(state);
+        drop(ended);
+    }
+
+    /// What it returned, if it ends within a time.
+    fn ended_within(&self, time: Duration) -> Option<std::thread::Result<Finished<T>>> {
+        let state = locked(&self.state);
+        let (mut state, _) = self
+            .ended
+            .wait_timeout_while(state, time, |state| matches!(state, JobState::Running))
+            .unwrap_or_else(PoisonError::into_inner);
+        match std::mem::replace(&mut *state, JobState::Running) {
+            JobState::Ended(ended) => Some(ended),
+            other => {
+                *state = other;
+                None
+            }
+        }
+    }
+
+    /// Waits for the end; looks at the signals and shows the progress meanwhile.
+    fn wait(
+        &self,
+        py: Python<'_>,
+        caller: &Caller,
+        bar: &mut Option<Bar>,
+        stop: Option<Box<dyn FnOnce(Python<'_>)>>,
+    ) -> PyResult<Finished<T>> {
+        let received = |ended: std::thread::Result<Finished<T>>| {
+            ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        };
+        loop {
+            let ended = process::detach(py, || self.ended_within(INTERVAL));
+            let raised = look(py, caller, bar).err();
+            if let Some(ended) = ended {
+                let finished = received(ended);
+                return Ok(Finished {
+                    raised: raised.or(finished.raised),
+                    ..finished
+                });
+            }
+            if let Some(error) = raised {
+                caller.is_stopped.store(true, Ordering::Relaxed);
+                if let Some(stop) = stop {
+                    stop(py);
+                }
+                if let Some(ended) = process::detach(py, || self.ended_within(GRACE)) {
+                    return Ok(Finished {
+                        raised: Some(error),
+                        ..received(ended)
+                    });
+                }
+                return match std::mem::replace(&mut *locked(&self.state), JobState::Left) {
+                    JobState::Ended(ended) => Ok(Finished {
+                        raised: Some(error),
+                        ..received(ended)
+                    }),
+                    JobState::Running | JobState::Left => Err(error),
+                };
+            }
+        }
     }
 }
 
 /// What the thread that called does from time to time.
-fn look(caller: &Caller, bar: &mut Option<Bar>, raised: &mut Option<PyErr>) {
-    if raised.is_some() {
-        return;
-    }
+fn look(py: Python<'_>, caller: &Caller, bar: &mut Option<Bar>) -> PyResult<()> {
     let progress = locked(&caller.progress).take();
-    let looked = Python::attach(|py| {
-        if let (Some(bar), Some((stage, done, total))) = (bar, progress) {
-            bar.show(
-                py,
-                WorkProgress {
-                    stage: &stage,
-                    done,
-                    total,
-                },
-            )?;
-        }
-        py.check_signals()
-    });
-    if let Err(error) = looked {
-        *raised = Some(error);
-        caller.is_stopped.store(true, Ordering::Relaxed);
+    if let (Some(bar), Some((stage, done, total))) = (bar, progress) {
+        bar.show(
+            py,
+            WorkProgress {
+                stage: &stage,
+                done,
+                total,
+            },
+        )?;
     }
-}
-
-/// Runs long work on this thread, as `LongWork`.
-pub fn interruptible<T: Send>(
-    py: Python<'_>,
-    progress: bool,
-    work: impl FnOnce(&mut Interrupt<'_>) -> PyResult<T> + Send,
-) -> PyResult<T> {
-    LongWork::new(py, progress)?.run(py, work)
+    py.check_signals()
 }

@@ -7,11 +7,12 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tectum::{Access, DType, Difference, Element, Number};
 
+use crate::array;
 use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::detached;
-use crate::plan::{Kernel, dtype_name, fill};
+use crate::plan::Kernel;
 
 /// How far a float may be from its reference r: one number t for t·(1 + |r|), or an absolute and a
 /// relative one for absolute + relative·|r|.
@@ -134,19 +135,14 @@ impl KernelCase {
 }
 
 /// Adds a binding with its contents, or with the length of a result.
-fn with_array<T: Element + numpy::Element>(
+fn with_array<T: Element + array::Number>(
     case: tectum::KernelCase,
     value: &Bound<'_, PyAny>,
     length: Option<usize>,
     expected: Option<&Bound<'_, PyAny>>,
     what: &str,
 ) -> PyResult<tectum::KernelCase> {
-    let contents = |value: &Bound<'_, PyAny>| -> PyResult<Vec<T>> {
-        let len = value.py().import("numpy")?.call_method1("size", (value,))?;
-        let mut contents = vec![T::zeroed(); len.extract()?];
-        fill(value, what, dtype_name(T::DTYPE), &mut contents)?;
-        Ok(contents)
-    };
+    let contents = |value: &Bound<'_, PyAny>| array::array::<T>(value, what)?.into_vec();
     let case = match length {
         Some(length) => case.result::<T>(length),
         None => case.array(&contents(value)?),

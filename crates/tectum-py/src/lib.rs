@@ -22,6 +22,7 @@ mod kernel_check;
 mod logging;
 mod network;
 mod plan;
+mod process;
 mod program;
 mod receipt;
 mod recording;
@@ -30,6 +31,7 @@ mod scenario;
 mod sequence;
 mod spiking;
 mod transformer;
+mod whole;
 
 /// Neural workloads in real time, on GPUs and CPUs, with receipts.
 #[pyo3::pymodule(gil_used = false)]
@@ -37,6 +39,7 @@ mod _tectum {
     /// Connects the log when the module is imported.
     #[pymodule_init]
     fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+        crate::process::install();
         crate::logging::install();
         Ok(())
     }
@@ -50,7 +53,7 @@ mod _tectum {
     #[pymodule_export]
     use crate::brain::{NativeBrain, policy};
     #[pymodule_export]
-    use crate::closed_loop::{Run, run_loop};
+    use crate::closed_loop::{Run, StopSignal, run_loop};
     #[pymodule_export]
     use crate::device::{Device, devices};
     #[pymodule_export]
@@ -60,13 +63,13 @@ mod _tectum {
     #[pymodule_export]
     use crate::graph::{CompiledGraph, Graph, Node, Trainer};
     #[pymodule_export]
-    use crate::interrupt::after_fork_in_child;
-    #[pymodule_export]
     use crate::kernel_check::{KernelCase, KernelCheck, KernelCheckRow, check_kernel};
     #[pymodule_export]
     use crate::network::Network;
     #[pymodule_export]
     use crate::plan::{CudaState, Executable, Kernel, Plan, View};
+    #[pymodule_export]
+    use crate::process::end;
     #[pymodule_export]
     use crate::program::{Program, program};
     #[pymodule_export]

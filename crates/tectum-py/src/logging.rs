@@ -7,6 +7,9 @@ use tracing::field::{Field, Visit};
 use tracing::span::{Attributes, Id, Record};
 use tracing::{Event, Level, Metadata, Subscriber};
 
+use crate::interrupt::raise_after_log;
+use crate::process;
+
 /// Levels of Python's module `logging`.
 const LEVELS: [(Level, u8); 4] = [
     (Level::ERROR, 40),
@@ -58,21 +61,26 @@ impl Subscriber for PythonLogging {
             .iter()
             .find(|(level, _)| level == metadata.level())
             .map_or(10, |(_, number)| *number);
-        let sent = Python::try_attach(|py| {
-            let logger = py
-                .import("logging")?
-                .call_method1("getLogger", (metadata.target().replace("::", "."),))?;
-            logger
-                .call_method1(
+        process::try_attach(|py| {
+            let sent = (|| {
+                let logger = py
+                    .import("logging")?
+                    .call_method1("getLogger", (metadata.target().replace("::", "."),))?;
+                logger.call_method1(
                     "log",
                     (level, "%s%s", text.message.as_str(), text.fields.as_str()),
                 )
-                .map(drop)
+            })();
+            // A handler of records that raises does not end the work that logged. What a handler of
+            // signals raises here, such as KeyboardInterrupt, must not be lost.
+            if let Err(error) = sent {
+                if process::is_main(py) {
+                    raise_after_log(error);
+                } else {
+                    error.write_unraisable(py, None);
+                }
+            }
         });
-        // A handler that raises must not end the work that logged.
-        if let Some(Err(error)) = sent {
-            Python::try_attach(|py| error.write_unraisable(py, None));
-        }
     }
 
     fn new_span(&self, _: &Attributes<'_>) -> Id {

@@ -1,20 +1,21 @@
 //! ONNX files as networks.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, PoisonError};
 
-use numpy::{PyArray1, PyReadonlyArrayDyn};
+use numpy::PyArray1;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::{PyDict, PyTuple};
 use tectum::DType;
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum_onnx::{CompiledNetwork, ElementType, Model, NetworkPort};
 
+use crate::array::array;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
-use crate::interrupt::detached;
+use crate::exclusive::Exclusive;
+use crate::interrupt::apart;
+use crate::process;
 use crate::receipt::{Receipt, Runs};
 
 /// A network from an ONNX file, compiled for a device.
@@ -30,8 +31,19 @@ pub struct Network {
     inputs: Vec<NetworkPort>,
     outputs: Vec<NetworkPort>,
     assumptions: Vec<String>,
-    inner: Mutex<CompiledNetwork>,
+    inner: Exclusive<CompiledNetwork>,
     runs: Runs,
+}
+
+fn check_shape(port: &NetworkPort, shape: &[usize]) -> PyResult<()> {
+    // A number is an array of no dimensions.
+    if shape == port.dims || port.dims.is_empty() && shape == [1] {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "input {:?} has the shape {shape:?}, needs {:?}",
+        port.name, port.dims
+    )))
 }
 
 #[pymethods]
@@ -45,6 +57,7 @@ impl Network {
         dims: HashMap<String, usize>,
         weights: &str,
     ) -> PyResult<Self> {
+        let _call = process::enter(py)?;
         let format = match weights {
             "f32" => PanelFormat::F32,
             "f16" => PanelFormat::F16,
@@ -56,7 +69,7 @@ impl Network {
             }
         };
         let device = device.open(py)?;
-        detached(py, || {
+        apart(py, move || {
             let bindings: Vec<(&str, usize)> = dims
                 .iter()
                 .map(|(name, size)| (name.as_str(), *size))
@@ -73,7 +86,7 @@ impl Network {
                     .iter()
                     .map(ToString::to_string)
                     .collect(),
-                inner: Mutex::new(compiled),
+                inner: Exclusive::new(compiled),
             })
         })
     }
@@ -119,14 +132,7 @@ impl Network {
         py: Python<'py>,
         inputs: &Bound<'py, PyDict>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        // Waits without the interpreter's lock, which the thread that computes takes again before
-        // it gives up this one.
-        let mut guard = self
-            .inner
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner);
-        let network = &mut *guard;
-        let numpy = py.import("numpy")?;
+        let _call = process::enter(py)?;
         for name in inputs.keys() {
             let name: String = name.extract()?;
             if !self.inputs.iter().any(|port| port.name == name) {
@@ -137,40 +143,33 @@ impl Network {
                 )));
             }
         }
+        let (mut floats, mut integers) = (Vec::new(), Vec::new());
         for port in &self.inputs {
             let value = inputs
                 .get_item(&port.name)?
                 .ok_or_else(|| PyKeyError::new_err(format!("input {:?} is missing", port.name)))?;
-            let dtype = if port.element.dtype() == DType::F32 {
-                "float32"
-            } else {
-                "int32"
-            };
-            let value = numpy.call_method1("ascontiguousarray", (value, dtype))?;
-            let shape: Vec<usize> = value.getattr("shape")?.extract()?;
-            if shape != port.dims {
-                return Err(PyValueError::new_err(format!(
-                    "input {:?} has the shape {shape:?}, needs {:?}",
-                    port.name, port.dims
-                )));
-            }
             if port.element.dtype() == DType::F32 {
-                network
-                    .set_floats(
-                        &port.name,
-                        value.extract::<PyReadonlyArrayDyn<'_, f32>>()?.as_slice()?,
-                    )
-                    .or_raise()?;
+                let array = array::<f32>(&value, &port.name)?;
+                check_shape(port, array.shape())?;
+                floats.push((&port.name, array));
             } else {
-                network
-                    .set_integers(
-                        &port.name,
-                        value.extract::<PyReadonlyArrayDyn<'_, i32>>()?.as_slice()?,
-                    )
-                    .or_raise()?;
+                let array = array::<i32>(&value, &port.name)?;
+                check_shape(port, array.shape())?;
+                integers.push((&port.name, array));
             }
         }
-        detached(py, || self.runs.timed(|| network.run()))?;
+        // Functions of Python, of the inputs, have run: now the network is locked.
+        let mut network = self.inner.lock(py)?;
+        for (name, array) in &floats {
+            network.set_floats(name, array.slice()?).or_raise()?;
+        }
+        for (name, array) in &integers {
+            network.set_integers(name, array.slice()?).or_raise()?;
+        }
+        let runs = self.runs.clone();
+        let (network, ()) = self
+            .inner
+            .run(py, network, move |network| runs.timed(|| network.run()))?;
         let outputs = PyDict::new(py);
         for port in &self.outputs {
             let array = network.output(&port.name).or_raise()?;
@@ -205,8 +204,8 @@ impl Network {
 
     /// On which device and by which code the runs were computed.
     #[getter]
-    fn receipt(&self) -> Receipt {
-        self.runs.receipt()
+    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        self.runs.receipt(py)
     }
 
     fn _repr_html_(&self) -> String {

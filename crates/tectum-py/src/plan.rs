@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tectum::kernel::{Groups, NativeCall, groups_for};
@@ -13,14 +13,17 @@ use tectum::{
     Prelude, SharedState, View as Slot,
 };
 
+use crate::array::{Array, array};
 use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::{OrRaise, UnsupportedError};
 use crate::exclusive::{Exclusive, called_back};
 use crate::interned::interned;
-use crate::interrupt::detached;
+use crate::interrupt::{LongWork, apart};
+use crate::process;
 use crate::receipt::{Receipt, Runs};
 use crate::sequence::Sequence;
+use crate::whole;
 
 /// NumPy's names of the element types.
 const DTYPES: [(DType, &str); 4] = [
@@ -58,6 +61,27 @@ pub(crate) struct Twin {
     pub(crate) raised: Mutex<Option<PyErr>>,
     /// Held by the run that launches it: exceptions are those of one run.
     pub(crate) turn: Exclusive<()>,
+    /// Python's number of the thread that calls the function.
+    running: Mutex<Option<u64>>,
+}
+
+impl Twin {
+    /// Raises KeyboardInterrupt in the function, if it runs on another thread than that of signals.
+    fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
+        let Some(thread) = *locked(&self.running) else {
+            return Ok(());
+        };
+        let ctypes = py.import("ctypes")?;
+        let interrupt = py.get_type::<pyo3::exceptions::PyKeyboardInterrupt>();
+        ctypes.getattr("pythonapi")?.call_method1(
+            "PyThreadState_SetAsyncExc",
+            (
+                ctypes.call_method1("c_ulong", (thread,))?,
+                ctypes.call_method1("py_object", (interrupt,))?,
+            ),
+        )?;
+        Ok(())
+    }
 }
 
 /// The source of a function, which the hash of a kernel's code covers; its bytecode if there is no
@@ -103,7 +127,11 @@ fn call_twin(call: &NativeCall<'_>) {
                 _ => arguments.set_item(name, call.u32(index))?,
             }
         }
-        let returned = twin.function.bind(py).call((), Some(&arguments))?;
+        let thread = py.import("threading")?.call_method0("get_ident")?;
+        *locked(&twin.running) = Some(thread.extract()?);
+        let called = twin.function.bind(py).call((), Some(&arguments));
+        *locked(&twin.running) = None;
+        let returned = called?;
         // NumPy's functions return the array of `out=`.
         if !returned.is_none() && !written.iter().any(|(array, _)| returned.is(array)) {
             return Err(PyTypeError::new_err(format!(
@@ -116,7 +144,11 @@ fn call_twin(call: &NativeCall<'_>) {
             .into_iter()
             .try_for_each(|(array, region)| region.take(&array))
     };
-    if let Err(error) = called_back(|| Python::attach(called)) {
+    // The run has failed: what is left of it has no use.
+    if locked(&twin.raised).is_some() {
+        return;
+    }
+    if let Err(error) = called_back(|| process::attach(called)) {
         locked(&twin.raised).get_or_insert(error);
     }
 }
@@ -272,6 +304,7 @@ impl Kernel {
         preludes: Sequence<String>,
         counts: BTreeMap<String, Vec<String>>,
     ) -> PyResult<Self> {
+        let _call = process::enter(py)?;
         let (Sequence(bindings), Sequence(params), Sequence(preludes)) =
             (bindings, params, preludes);
         let mut builder: KernelBuilder = Definition::define(name);
@@ -325,6 +358,7 @@ impl Kernel {
             function: twin,
             raised: Mutex::default(),
             turn: Exclusive::new(()),
+            running: Mutex::default(),
         });
         let data = (twin.clone(), declared, params.clone());
         let inner = builder
@@ -396,7 +430,7 @@ impl View {
 /// [0.0, 0.5, 2.0]
 #[pyclass(frozen, module = "tectum")]
 pub struct Plan {
-    inner: Mutex<Recorded>,
+    inner: Exclusive<Recorded>,
 }
 
 /// A plan while it is recorded.
@@ -418,8 +452,13 @@ impl Recorded {
 }
 
 impl Plan {
-    fn record<T>(&self, record: impl FnOnce(&mut PlanBuilder) -> tectum::Result<T>) -> PyResult<T> {
-        locked(&self.inner).builder().and_then(record).or_raise()
+    fn record<T>(
+        &self,
+        py: Python<'_>,
+        record: impl FnOnce(&mut Recorded) -> tectum::Result<T>,
+    ) -> PyResult<T> {
+        let _call = process::enter(py)?;
+        record(&mut *self.inner.lock(py)?).or_raise()
     }
 }
 
@@ -430,7 +469,7 @@ impl Plan {
     fn new(name: &str) -> Self {
         let builder = Some(PlanBuilder::new(name));
         Self {
-            inner: Mutex::new(Recorded {
+            inner: Exclusive::new(Recorded {
                 builder,
                 inputs: Vec::new(),
                 outputs: Vec::new(),
@@ -441,47 +480,79 @@ impl Plan {
     }
 
     /// Adds an input, part of the one upload.
-    #[pyo3(signature = (name, length, dtype = "float32"))]
-    fn input(&self, name: String, length: usize, dtype: &str) -> PyResult<View> {
+    #[pyo3(signature = (name, length: "int", dtype = "float32"))]
+    fn input(
+        &self,
+        py: Python<'_>,
+        name: String,
+        #[pyo3(from_py_with = whole::length)] length: usize,
+        dtype: &str,
+    ) -> PyResult<View> {
         let dtype = dtype_of(dtype)?;
-        let inner = self.record(|plan| Ok(plan.input(&name, dtype, length)))?;
-        locked(&self.inner).inputs.push((name, inner));
+        let inner = self.record(py, |recorded| {
+            let inner = recorded.builder()?.input(&name, dtype, length);
+            recorded.inputs.push((name, inner));
+            Ok(inner)
+        })?;
         Ok(View { inner })
     }
 
     /// Adds an output, part of the one download.
-    #[pyo3(signature = (name, length, dtype = "float32"))]
-    fn output(&self, name: String, length: usize, dtype: &str) -> PyResult<View> {
+    #[pyo3(signature = (name, length: "int", dtype = "float32"))]
+    fn output(
+        &self,
+        py: Python<'_>,
+        name: String,
+        #[pyo3(from_py_with = whole::length)] length: usize,
+        dtype: &str,
+    ) -> PyResult<View> {
         let dtype = dtype_of(dtype)?;
-        let inner = self.record(|plan| Ok(plan.output(&name, dtype, length)))?;
-        locked(&self.inner).outputs.push((name, inner));
+        let inner = self.record(py, |recorded| {
+            let inner = recorded.builder()?.output(&name, dtype, length);
+            recorded.outputs.push((name, inner));
+            Ok(inner)
+        })?;
         Ok(View { inner })
     }
 
     /// Adds a state, which stays on the device from run to run; zero at first.
-    #[pyo3(signature = (name, length, dtype = "float32"))]
-    fn state(&self, name: String, length: usize, dtype: &str) -> PyResult<View> {
+    #[pyo3(signature = (name, length: "int", dtype = "float32"))]
+    fn state(
+        &self,
+        py: Python<'_>,
+        name: String,
+        #[pyo3(from_py_with = whole::length)] length: usize,
+        dtype: &str,
+    ) -> PyResult<View> {
         let dtype = dtype_of(dtype)?;
-        let inner = self.record(|plan| Ok(plan.state(&name, dtype, length)))?;
-        locked(&self.inner).states.push((name, inner));
+        let inner = self.record(py, |recorded| {
+            let inner = recorded.builder()?.state(&name, dtype, length);
+            recorded.states.push((name, inner));
+            Ok(inner)
+        })?;
         Ok(View { inner })
     }
 
     /// Adds a temporary, whose memory is used again after its last reader.
-    #[pyo3(signature = (length, dtype = "float32"))]
-    fn temporary(&self, length: usize, dtype: &str) -> PyResult<View> {
+    #[pyo3(signature = (length: "int", dtype = "float32"))]
+    fn temporary(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = whole::length)] length: usize,
+        dtype: &str,
+    ) -> PyResult<View> {
         let dtype = dtype_of(dtype)?;
         Ok(View {
-            inner: self.record(|plan| Ok(plan.temp(dtype, length)))?,
+            inner: self.record(py, |plan| Ok(plan.builder()?.temp(dtype, length)))?,
         })
     }
 
     /// Adds a constant array of float32.
-    fn constant(&self, name: &str, values: &Bound<'_, PyAny>) -> PyResult<View> {
-        let values = crate::array::floats(values, name)?;
-        let values = values.as_slice()?;
+    fn constant(&self, py: Python<'_>, name: &str, values: &Bound<'_, PyAny>) -> PyResult<View> {
+        let _call = process::enter(py)?;
+        let values = crate::array::floats(values, name)?.into_vec()?;
         Ok(View {
-            inner: self.record(|plan| Ok(plan.constant(name, values)))?,
+            inner: self.record(py, |plan| Ok(plan.builder()?.constant(name, &values)))?,
         })
     }
 
@@ -491,14 +562,16 @@ impl Plan {
     /// Raises KeyError for a parameter that is missing or unknown, ValueError for a view that does
     /// not fit, and for more than 65,535 workgroups of a kernel that takes its index neither from
     /// `tectum_linear_index` nor in a loop over the stride.
-    #[pyo3(signature = (kernel, views, *, groups = None, **params))]
+    #[pyo3(signature = (kernel, views, *, groups: "int | None" = None, **params))]
     fn launch(
         &self,
+        py: Python<'_>,
         kernel: &Kernel,
         views: Sequence<View>,
-        groups: Option<u32>,
+        #[pyo3(from_py_with = whole::groups)] groups: Option<u32>,
         params: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
+        let _call = process::enter(py)?;
         let given: HashMap<String, Bound<'_, PyAny>> =
             params.map_or_else(|| Ok(HashMap::new()), |params| params.extract())?;
         if let Some(unknown) = given
@@ -518,7 +591,7 @@ impl Plan {
             || groups_for(views.iter().map(Slot::len).max().unwrap_or(1)),
             Groups::from,
         );
-        let mut recorded = locked(&self.inner);
+        let mut recorded = self.inner.lock(py)?;
         recorded
             .builder()
             .and_then(|plan| plan.launch_dynamic(&kernel.inner, &views, &words, groups))
@@ -528,18 +601,20 @@ impl Plan {
     }
 
     /// Records a built-in function of each element, such as "relu" or "exp".
-    fn unary(&self, name: &str, x: View, y: View) -> PyResult<()> {
-        self.record(|plan| plan.unary(name, x.inner, y.inner))
+    fn unary(&self, py: Python<'_>, name: &str, x: View, y: View) -> PyResult<()> {
+        self.record(py, |plan| plan.builder()?.unary(name, x.inner, y.inner))
     }
 
     /// Records a built-in function of two elements, such as "add" or "max".
-    fn binary(&self, name: &str, a: View, b: View, y: View) -> PyResult<()> {
-        self.record(|plan| plan.binary(name, a.inner, b.inner, y.inner))
+    fn binary(&self, py: Python<'_>, name: &str, a: View, b: View, y: View) -> PyResult<()> {
+        self.record(py, |plan| {
+            plan.builder()?.binary(name, a.inner, b.inner, y.inner)
+        })
     }
 
     /// Records a copy.
-    fn copy(&self, x: View, y: View) -> PyResult<()> {
-        self.record(|plan| plan.copy(x.inner, y.inner))
+    fn copy(&self, py: Python<'_>, x: View, y: View) -> PyResult<()> {
+        self.record(py, |plan| plan.builder()?.copy(x.inner, y.inner))
     }
 
     /// Compiles the plan for a device; it records nothing more then.
@@ -547,9 +622,10 @@ impl Plan {
     /// Raises ValueError for an output that nothing writes; the plan is lost then.
     #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned())))]
     fn compile(&self, py: Python<'_>, device: DeviceArgument<'_>) -> PyResult<Executable> {
+        let _call = process::enter(py)?;
         let device = device.open(py)?;
         let (builder, ports, twins) = {
-            let mut recorded = locked(&self.inner);
+            let mut recorded = self.inner.lock(py)?;
             let ports = Ports {
                 inputs: recorded.inputs.clone(),
                 outputs: recorded.outputs.clone(),
@@ -559,7 +635,7 @@ impl Plan {
         };
         let builder = builder
             .ok_or_else(|| PyValueError::new_err("the plan is compiled already; record another"))?;
-        let run = detached(py, || builder.finish()?.compile(device.as_ref()))?;
+        let run = apart(py, move || builder.finish()?.compile(device.as_ref()))?;
         // On other devices no twin is called. All runs wait for their twins in one order.
         let mut twins = if run.device().info().id == "cpu" {
             twins
@@ -661,31 +737,93 @@ impl CudaState {
     }
 }
 
-/// Copies an array of an element type into a region of the same length.
-pub(crate) fn fill<T: Element + numpy::Element>(
-    value: &Bound<'_, PyAny>,
-    name: &str,
-    dtype: &str,
-    region: &mut [T],
-) -> PyResult<()> {
-    let array = value
-        .py()
-        .import("numpy")?
-        .call_method1("ascontiguousarray", (value, dtype))?
-        .call_method1("reshape", (-1,))?;
-    let array = array
-        .extract::<PyReadonlyArray1<'_, T>>()
-        .map_err(|_| PyTypeError::new_err(format!("{name}: an array of {dtype} is needed")))?;
-    let values = array.as_slice()?;
-    if values.len() != region.len() {
-        return Err(PyValueError::new_err(format!(
-            "{name} has {} elements, needs {}",
-            values.len(),
-            region.len()
-        )));
+/// The contents of a view, converted from an array.
+enum Values<'py> {
+    F32(Array<'py, f32>),
+    F64(Array<'py, f64>),
+    I32(Array<'py, i32>),
+    U32(Array<'py, u32>),
+}
+
+impl<'py> Values<'py> {
+    fn new(value: &Bound<'py, PyAny>, name: &str, view: Slot) -> PyResult<Self> {
+        let values = match view.dtype() {
+            DType::F32 => Self::F32(array(value, name)?),
+            DType::F64 => Self::F64(array(value, name)?),
+            DType::I32 => Self::I32(array(value, name)?),
+            DType::U32 => Self::U32(array(value, name)?),
+        };
+        let elements: usize = values.shape().iter().product();
+        if elements != view.len() {
+            return Err(PyValueError::new_err(format!(
+                "{name} has {elements} elements, needs {}",
+                view.len()
+            )));
+        }
+        Ok(values)
     }
-    region.copy_from_slice(values);
-    Ok(())
+
+    fn shape(&self) -> &[usize] {
+        match self {
+            Self::F32(array) => array.shape(),
+            Self::F64(array) => array.shape(),
+            Self::I32(array) => array.shape(),
+            Self::U32(array) => array.shape(),
+        }
+    }
+
+    fn copy_to_input(&self, run: &mut Compiled, view: Slot) -> PyResult<()> {
+        match self {
+            Self::F32(array) => run.input::<f32>(view).copy_from_slice(array.slice()?),
+            Self::F64(array) => run.input::<f64>(view).copy_from_slice(array.slice()?),
+            Self::I32(array) => run.input::<i32>(view).copy_from_slice(array.slice()?),
+            Self::U32(array) => run.input::<u32>(view).copy_from_slice(array.slice()?),
+        }
+        Ok(())
+    }
+
+    fn write_to_state(&self, run: &mut Compiled, view: Slot) -> PyResult<()> {
+        match self {
+            Self::F32(array) => run.write_state(view, array.slice()?),
+            Self::F64(array) => run.write_state(view, array.slice()?),
+            Self::I32(array) => run.write_state(view, array.slice()?),
+            Self::U32(array) => run.write_state(view, array.slice()?),
+        }
+        .or_raise()
+    }
+}
+
+/// Runs a plan once, and raises what a twin raised.
+fn run_once(run: &mut Compiled, twins: &[Arc<Twin>], runs: &Runs) -> PyResult<()> {
+    let _turns = twins
+        .iter()
+        .map(|twin| twin.turn.lock_detached())
+        .collect::<tectum::Result<Vec<_>>>()
+        .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    let has_raised = || twins.iter().any(|twin| locked(&twin.raised).is_some());
+    let ended = runs.timed(|| {
+        let stats = run.run()?;
+        if has_raised() {
+            Err(tectum::Error::invalid("a twin raised"))
+        } else {
+            Ok(stats)
+        }
+    });
+    match twins.iter().find_map(|twin| locked(&twin.raised).take()) {
+        Some(error) => Err(error),
+        None => ended.or_raise(),
+    }
+}
+
+impl Executable {
+    /// A state, copied from the device.
+    fn read<T: Element + Send>(&self, py: Python<'_>, view: Slot) -> PyResult<Vec<T>> {
+        let run = self.inner.lock(py)?;
+        let (_, values) = self
+            .inner
+            .run(py, run, move |run| run.read_state::<T>(view))?;
+        Ok(values)
+    }
 }
 
 #[pymethods]
@@ -700,44 +838,26 @@ impl Executable {
         py: Python<'py>,
         inputs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let mut guard = self.inner.lock(py)?;
-        let run = &mut *guard;
+        let _call = process::enter(py)?;
+        let mut converted = Vec::new();
         for (name, value) in inputs.into_iter().flatten() {
             let name: String = name.extract()?;
             let view = *port(&self.ports.inputs, "input", &name)?;
-            match view.dtype() {
-                DType::F32 => fill(&value, &name, "float32", run.input::<f32>(view))?,
-                DType::F64 => fill(&value, &name, "float64", run.input::<f64>(view))?,
-                DType::I32 => fill(&value, &name, "int32", run.input::<i32>(view))?,
-                DType::U32 => fill(&value, &name, "uint32", run.input::<u32>(view))?,
-            }
+            converted.push((view, Values::new(&value, &name, view)?));
         }
-        {
-            let _turns = self
-                .twins
-                .iter()
-                .map(|twin| twin.turn.lock(py))
-                .collect::<PyResult<Vec<_>>>()?;
-            let has_raised = || self.twins.iter().any(|twin| locked(&twin.raised).is_some());
-            let ended = detached(py, || {
-                self.runs.timed(|| {
-                    let stats = run.run()?;
-                    if has_raised() {
-                        Err(tectum::Error::invalid("a twin raised"))
-                    } else {
-                        Ok(stats)
-                    }
-                })
-            });
-            if let Some(error) = self
-                .twins
-                .iter()
-                .find_map(|twin| locked(&twin.raised).take())
-            {
-                return Err(error);
-            }
-            ended?;
+        let mut run = self.inner.lock(py)?;
+        for (view, values) in &converted {
+            values.copy_to_input(&mut run, *view)?;
         }
+        let (twins, runs) = (self.twins.clone(), self.runs.clone());
+        let interrupted = self.twins.clone();
+        let work = LongWork::silent().ended_by(move |py| {
+            // Without ctypes they end by themselves.
+            let _ = interrupted.iter().try_for_each(|twin| twin.interrupt(py));
+        });
+        let (run, ()) = self
+            .inner
+            .run_watched(py, work, run, move |run, _| run_once(run, &twins, &runs))?;
         let outputs = PyDict::new(py);
         for (name, view) in &self.ports.outputs {
             let array = match view.dtype() {
@@ -753,48 +873,22 @@ impl Executable {
 
     /// Copies a state from the device.
     fn read_state<'py>(&self, py: Python<'py>, name: &str) -> PyResult<Bound<'py, PyAny>> {
-        let (view, guard) = (
-            *port(&self.ports.states, "state", name)?,
-            self.inner.lock(py)?,
-        );
+        let _call = process::enter(py)?;
+        let view = *port(&self.ports.states, "state", name)?;
         Ok(match view.dtype() {
-            DType::F32 => {
-                PyArray1::from_vec(py, guard.read_state::<f32>(view).or_raise()?).into_any()
-            }
-            DType::F64 => {
-                PyArray1::from_vec(py, guard.read_state::<f64>(view).or_raise()?).into_any()
-            }
-            DType::I32 => {
-                PyArray1::from_vec(py, guard.read_state::<i32>(view).or_raise()?).into_any()
-            }
-            DType::U32 => {
-                PyArray1::from_vec(py, guard.read_state::<u32>(view).or_raise()?).into_any()
-            }
+            DType::F32 => PyArray1::from_vec(py, self.read::<f32>(py, view)?).into_any(),
+            DType::F64 => PyArray1::from_vec(py, self.read::<f64>(py, view)?).into_any(),
+            DType::I32 => PyArray1::from_vec(py, self.read::<i32>(py, view)?).into_any(),
+            DType::U32 => PyArray1::from_vec(py, self.read::<u32>(py, view)?).into_any(),
         })
     }
 
     /// Replaces a state on the device.
     fn write_state(&self, py: Python<'_>, name: &str, values: &Bound<'_, PyAny>) -> PyResult<()> {
-        fn write<T: Element + numpy::Element>(
-            run: &mut Compiled,
-            view: Slot,
-            name: &str,
-            values: &Bound<'_, PyAny>,
-        ) -> PyResult<()> {
-            let mut numbers = vec![T::zeroed(); view.len()];
-            fill(values, name, dtype_name(view.dtype()), &mut numbers)?;
-            run.write_state(view, &numbers).or_raise()
-        }
-        let (view, mut guard) = (
-            *port(&self.ports.states, "state", name)?,
-            self.inner.lock(py)?,
-        );
-        match view.dtype() {
-            DType::F32 => write::<f32>(&mut guard, view, name, values),
-            DType::F64 => write::<f64>(&mut guard, view, name, values),
-            DType::I32 => write::<i32>(&mut guard, view, name, values),
-            DType::U32 => write::<u32>(&mut guard, view, name, values),
-        }
+        let _call = process::enter(py)?;
+        let view = *port(&self.ports.states, "state", name)?;
+        let values = Values::new(values, name, view)?;
+        values.write_to_state(&mut *self.inner.lock(py)?, view)
     }
 
     /// The memory of a state on a CUDA device, for other libraries on that device.
@@ -802,6 +896,7 @@ impl Executable {
     /// Raises KeyError for an unknown state, UnsupportedError on devices of other kinds, where
     /// `read_state` and `write_state` copy.
     fn cuda_state(&self, py: Python<'_>, name: &str) -> PyResult<CudaState> {
+        let _call = process::enter(py)?;
         let (view, guard) = (
             *port(&self.ports.states, "state", name)?,
             self.inner.lock(py)?,
@@ -819,8 +914,8 @@ impl Executable {
 
     /// On which device and by which code the runs were computed.
     #[getter]
-    fn receipt(&self) -> Receipt {
-        self.runs.receipt()
+    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        self.runs.receipt(py)
     }
 
     fn __repr__(&self) -> String {

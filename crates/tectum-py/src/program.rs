@@ -1,23 +1,25 @@
 //! Lane-level programs over arrays.
 
-use std::path::PathBuf;
-use std::sync::Mutex;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, PoisonError};
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tectum_programs::{
-    ArrayLaunch, BufferAccess, BufferDeclaration, BufferIndex, Checked, LaunchRequest,
-    ProgramCache, Recognize, Type,
+    ArrayLaunch, BufferAccess, BufferDeclaration, BufferIndex, Checked, LaunchConfig,
+    LaunchRequest, ProgramCache, Recognize, Type,
 };
 
-use crate::body::locked;
 use crate::device::DeviceArgument;
-use crate::error::OrRaise;
-use crate::interrupt::detached;
+use crate::error::{OrRaise, exception};
+use crate::exclusive::Exclusive;
+use crate::interrupt::apart;
+use crate::process;
 use crate::receipt::{Receipt, Runs};
 use crate::sequence::Sequence;
+use crate::whole;
 
 /// NumPy's name of a type; bits as unsigned words where NumPy has none.
 fn dtype(ty: Type) -> &'static str {
@@ -39,9 +41,16 @@ fn dtype(ty: Type) -> &'static str {
 /// A lane-level program (docs/programs.md), checked. `tectum.program` makes one from its text.
 #[pyclass(frozen, module = "tectum")]
 pub struct Program {
-    inner: Checked,
-    /// Of the last run.
-    last: Mutex<Option<Runs>>,
+    inner: Arc<Checked>,
+    last: Exclusive<LastRun>,
+}
+
+/// The last run of a program.
+#[derive(Default)]
+struct LastRun {
+    runs: Option<Runs>,
+    /// Bytes of its buffers.
+    bytes: u64,
 }
 
 /// Reads and checks a program from its text, or from a file with the ending .atlas.
@@ -62,14 +71,14 @@ pub struct Program {
 /// >>> saxpy.run(x=np.array([1, 2, 3], np.float32), y=np.ones(3, np.float32))["y"].tolist()
 /// [3.0, 5.0, 7.0]
 #[pyfunction]
-pub fn program(py: Python<'_>, text: &str) -> PyResult<Program> {
-    let is_path = !text.contains('\n') && text.ends_with(".atlas");
-    let (text, path) = if is_path {
-        (std::fs::read_to_string(text)?, Some(PathBuf::from(text)))
-    } else {
-        (text.to_owned(), None)
+pub fn program(py: Python<'_>, text: PathBuf) -> PyResult<Program> {
+    let _call = process::enter(py)?;
+    let is_path = |text: &str| !text.contains('\n') && text.ends_with(".atlas");
+    let (text, path) = match text.to_str() {
+        Some(text) if !is_path(text) => (text.to_owned(), None),
+        _ => (read(&text)?, Some(text)),
     };
-    let inner = detached(py, || {
+    let inner = apart(py, move || {
         let checked = tectum_programs::Program::parse(&text).and_then(|program| program.check());
         checked.map_err(|error| {
             if let Some(path) = path {
@@ -80,9 +89,15 @@ pub fn program(py: Python<'_>, text: &str) -> PyResult<Program> {
         })
     })?;
     Ok(Program {
-        inner,
-        last: Mutex::default(),
+        inner: Arc::new(inner),
+        last: Exclusive::new(LastRun::default()),
     })
+}
+
+/// The text of a file.
+fn read(path: &Path) -> PyResult<String> {
+    std::fs::read_to_string(path)
+        .map_err(|error| exception(tectum::Error::io(path.display(), error)))
 }
 
 /// An argument of a run: an array, or the shape of an output.
@@ -153,12 +168,60 @@ impl<'py> Argument<'py> {
 }
 
 /// The bytes of an array in row-major order.
-fn copy_bytes(array: &Bound<'_, PyAny>, to: &mut [u8]) -> PyResult<()> {
+fn bytes_of(array: &Bound<'_, PyAny>) -> PyResult<Vec<u8>> {
     let flat = array
         .call_method1("reshape", (-1,))?
         .call_method1("view", ("uint8",))?;
-    to.copy_from_slice(flat.extract::<PyReadonlyArray1<'_, u8>>()?.as_slice()?);
-    Ok(())
+    Ok(flat
+        .extract::<PyReadonlyArray1<'_, u8>>()?
+        .as_slice()?
+        .to_vec())
+}
+
+/// Runs a program over the contents of its buffers; zeros where there are none. Returns the
+/// contents of the buffers that it writes.
+fn run_over(
+    program: &Checked,
+    launch: &LaunchConfig,
+    sizes: &[u64],
+    device: Option<&tectum::Device>,
+    recognize: Recognize,
+    contents: &[Option<Vec<u8>>],
+) -> tectum::Result<(Runs, Vec<Vec<u8>>)> {
+    let buffers = program.program().buffers();
+    let index = |place: usize| BufferIndex(place as u32);
+    // Their values decide which accesses need no test.
+    let integers: Vec<(BufferIndex, &[u8])> = buffers
+        .iter()
+        .zip(contents)
+        .enumerate()
+        .filter(|(_, (buffer, _))| buffer.access == BufferAccess::Read && buffer.ty.is_integer())
+        .filter_map(|(place, (_, bytes))| Some((index(place), bytes.as_deref()?)))
+        .collect();
+    let bounded = program.bound(launch, sizes)?;
+    let run = ProgramCache::shared().run_as(&bounded, device, recognize, &integers)?;
+    let mut run = run.lock().unwrap_or_else(PoisonError::into_inner);
+    for (place, bytes) in contents.iter().enumerate() {
+        let input = run.input(index(place));
+        match bytes {
+            _ if input.is_empty() => {}
+            Some(bytes) => input.copy_from_slice(bytes),
+            // The last run may have left something.
+            None => input.fill(0),
+        }
+    }
+    let runs = Runs::new(run.executable().device(), run.executable().code());
+    run.fallback()
+        .into_iter()
+        .for_each(|fallback| runs.record_fallback(fallback));
+    runs.timed(|| run.run())?;
+    let results = buffers
+        .iter()
+        .enumerate()
+        .filter(|(_, buffer)| buffer.access.writes())
+        .map(|(place, _)| run.output(index(place)).to_vec())
+        .collect();
+    Ok((runs, results))
 }
 
 #[pymethods]
@@ -188,19 +251,20 @@ impl Program {
     ///
     /// Raises KeyError for a buffer without contents, ValueError for an array of another type or a
     /// lane's fault with its line.
-    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), grid = None, block = None, shared_bytes = None, max_loop_iterations = None, reassociate = false, **arrays))]
+    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), grid: "tuple[int, int, int] | None" = None, block: "tuple[int, int, int] | None" = None, shared_bytes: "int | None" = None, max_loop_iterations: "int | None" = None, reassociate = false, **arrays))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn run<'py>(
         &self,
         py: Python<'py>,
         device: DeviceArgument<'py>,
-        grid: Option<(u32, u32, u32)>,
-        block: Option<(u32, u32, u32)>,
-        shared_bytes: Option<u32>,
-        max_loop_iterations: Option<u32>,
+        #[pyo3(from_py_with = whole::grid)] grid: Option<(u32, u32, u32)>,
+        #[pyo3(from_py_with = whole::block)] block: Option<(u32, u32, u32)>,
+        #[pyo3(from_py_with = whole::shared_bytes)] shared_bytes: Option<u32>,
+        #[pyo3(from_py_with = whole::max_loop_iterations)] max_loop_iterations: Option<u32>,
         reassociate: bool,
         arrays: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyDict>> {
+        let _call = process::enter(py)?;
         let program = self.inner.program();
         let buffers = program.buffers();
         let arrays = arrays.map_or_else(|| PyDict::new(py), Clone::clone);
@@ -249,65 +313,48 @@ impl Program {
             .zip(&shapes)
             .map(bytes)
             .collect::<PyResult<Vec<u64>>>()?;
-        let mut integers = Vec::new();
-        for (index, (buffer, argument)) in buffers.iter().zip(&given).enumerate() {
-            if let (BufferAccess::Read, true, Some(array)) =
-                (buffer.access, buffer.ty.is_integer(), &argument.array)
-            {
-                let mut contents = vec![0; sizes[index] as usize];
-                copy_bytes(array, &mut contents)?;
-                integers.push((BufferIndex(index as u32), contents));
+        let mut contents = Vec::with_capacity(buffers.len());
+        for ((buffer, argument), size) in buffers.iter().zip(&given).zip(&sizes) {
+            let bytes = argument.array.as_ref().map(bytes_of).transpose()?;
+            if let Some(bytes) = bytes.as_ref().filter(|bytes| bytes.len() as u64 != *size) {
+                return Err(PyValueError::new_err(format!(
+                    "buffer {}: the array was changed during the call: {} bytes, needs {size}",
+                    buffer.name,
+                    bytes.len()
+                )));
             }
+            contents.push(bytes);
         }
-        let device = device.open(py)?;
-        let run = detached(py, || {
-            let contents: Vec<(BufferIndex, &[u8])> = integers
-                .iter()
-                .map(|(index, bytes)| (*index, bytes.as_slice()))
-                .collect();
-            let how = if reassociate {
-                Recognize::Reassociated
-            } else {
-                Recognize::Exact
-            };
-            ProgramCache::shared().run_as(
-                &self.inner.bound(&launch, &sizes)?,
+        let (device, checked) = (device.open(py)?, self.inner.clone());
+        let total: u64 = sizes.iter().sum();
+        let last = self.last.lock(py)?;
+        if total > last.bytes {
+            self.last.expect_slow();
+        }
+        let recognize = if reassociate {
+            Recognize::Reassociated
+        } else {
+            Recognize::Exact
+        };
+        let (_, results) = self.last.run(py, last, move |last| {
+            let (runs, results) = run_over(
+                &checked,
+                &launch,
+                &sizes,
                 device.as_ref(),
-                how,
+                recognize,
                 &contents,
-            )
+            )?;
+            (last.runs, last.bytes) = (Some(runs), total);
+            Ok(results)
         })?;
-        let mut run = pyo3::sync::MutexExt::lock_py_attached(&*run, py)
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        for (index, argument) in given.iter().enumerate() {
-            let input = run.input(BufferIndex(index as u32));
-            match &argument.array {
-                _ if input.is_empty() => {}
-                Some(array) => copy_bytes(array, input)?,
-                // The last run may have left something.
-                None => input.fill(0),
-            }
-        }
-        {
-            let run = &mut *run;
-            detached(py, || {
-                let runs = Runs::new(run.executable().device(), run.executable().code());
-                run.fallback()
-                    .into_iter()
-                    .for_each(|fallback| runs.record_fallback(fallback));
-                runs.timed(|| run.run())?;
-                *locked(&self.last) = Some(runs);
-                Ok(())
-            })?;
-        }
         let outputs = PyDict::new(py);
-        for (index, (buffer, shape)) in buffers
+        let written = buffers
             .iter()
             .zip(&shapes)
-            .enumerate()
-            .filter(|(_, (buffer, _))| buffer.access.writes())
-        {
-            let bytes = PyArray1::from_slice(py, run.output(BufferIndex(index as u32)));
+            .filter(|(buffer, _)| buffer.access.writes());
+        for ((buffer, shape), bytes) in written.zip(results) {
+            let bytes = PyArray1::from_vec(py, bytes);
             let typed = bytes.call_method1("view", (dtype(buffer.ty),))?;
             outputs.set_item(
                 &buffer.name,
@@ -319,8 +366,10 @@ impl Program {
 
     /// On which device and by which code the last run was computed; None before the first.
     #[getter]
-    fn receipt(&self) -> Option<Receipt> {
-        locked(&self.last).as_ref().map(Runs::receipt)
+    fn receipt(&self, py: Python<'_>) -> PyResult<Option<Receipt>> {
+        let _call = process::enter(py)?;
+        let runs = self.last.lock(py)?.runs.clone();
+        runs.map(|runs| runs.receipt(py)).transpose()
     }
 
     fn __repr__(&self) -> String {

@@ -1,6 +1,6 @@
 //! Receipts.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use pyo3::prelude::*;
@@ -9,13 +9,14 @@ use tectum::{CodeObject, Device, Fallback, Result, RunStats, Session};
 use crate::body::locked;
 
 /// The runs of an object so far, for its receipt.
-pub struct Runs(Mutex<Session>);
+#[derive(Clone)]
+pub struct Runs(Arc<Mutex<Session>>);
 
 impl Runs {
     pub fn new(device: &Device, code: &[CodeObject]) -> Self {
         let mut session = Session::new(device);
         session.uses_code(code);
-        Self(Mutex::new(session))
+        Self(Arc::new(Mutex::new(session)))
     }
 
     /// Records work that ran elsewhere than requested.
@@ -31,8 +32,10 @@ impl Runs {
         Ok(())
     }
 
-    pub fn receipt(&self) -> Receipt {
-        Receipt::new(locked(&self.0).receipt())
+    /// Raises RuntimeError in a fork.
+    pub fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        let _call = crate::process::enter(py)?;
+        Ok(Receipt::new(locked(&self.0).receipt()))
     }
 }
 
@@ -77,6 +80,7 @@ impl Receipt {
 
     /// The receipt as a dict, with the keys of its JSON form.
     fn to_dict<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let _call = crate::process::enter(py)?;
         crate::json::to_python(py, &self.inner)
     }
 

@@ -2,21 +2,23 @@
 
 use std::path::PathBuf;
 
-use numpy::{PyArray1, PyArray2, PyArrayMethods};
+use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
 use tectum::WorkProgress;
 use tectum_control::recording::{Trace, TraceTick};
 use tectum_control::run_folder;
 
+use crate::closed_loop::{read_only, read_only_rows};
 use crate::device::DeviceArgument;
 use crate::error::{DataError, OrRaise};
-use crate::interrupt::{detached, interruptible};
+use crate::interrupt::{LongWork, apart};
+use crate::process;
 use crate::receipt::Receipt;
 
 /// A recording of a run: one row for each period, as in `Run`.
 ///
 /// `Recording(path)` reads a `trace.mcap`, or that of a run folder. A number that was not recorded,
-/// or was not finite, is NaN.
+/// or was not finite, is NaN. Its arrays are read-only.
 ///
 /// Raises FileNotFoundError, DataError naming the message that is malformed.
 ///
@@ -26,44 +28,60 @@ use crate::receipt::Receipt;
 /// >>> recording = tt.Recording(run.folder)
 /// >>> recording.observations.shape, bool((recording.observations == run.observations).all())
 /// ((50, 4), True)
-#[pyclass(frozen, get_all, module = "tectum")]
+#[pyclass(frozen, module = "tectum")]
 pub struct Recording {
     /// Names of the columns of `observations`.
+    #[pyo3(get)]
     observation_names: Vec<String>,
     /// Names of the columns of `actions`.
+    #[pyo3(get)]
     action_names: Vec<String>,
     /// Name of what the task measured; None without a task.
+    #[pyo3(get)]
     measure_name: Option<String>,
     /// The beginning of each period in the body's time, float64 of shape (periods,), in seconds.
+    #[pyo3(get)]
     t: Py<PyArray1<f64>>,
     /// Observations, float32 of shape (periods, channels).
+    #[pyo3(get)]
     observations: Py<PyArray2<f32>>,
     /// Actions that the body received, float32 of shape (periods, channels).
+    #[pyo3(get)]
     actions: Py<PyArray2<f32>>,
     /// What the task measured, float64 of shape (periods,).
+    #[pyo3(get)]
     measure: Py<PyArray1<f64>>,
     /// Rewards, float64 of shape (periods,).
+    #[pyo3(get)]
     rewards: Py<PyArray1<f64>>,
     /// Whether an answer was late, so that the body received the one before.
+    #[pyo3(get)]
     held: Py<PyArray1<bool>>,
     /// Whether the brain failed, so that the body received its safe action.
+    #[pyo3(get)]
     fallback: Py<PyArray1<bool>>,
     /// Whether the episode ended with the period.
+    #[pyo3(get)]
     ended: Py<PyArray1<bool>>,
     /// Host time of each answer in seconds; NaN where it was not measured.
+    #[pyo3(get)]
     latency: Py<PyArray1<f64>>,
+    /// Number of periods.
+    rows: usize,
 }
 
 #[pymethods]
 impl Recording {
     #[new]
     fn new(py: Python<'_>, path: PathBuf) -> PyResult<Self> {
+        let _call = process::enter(py)?;
         let path = if path.is_dir() {
             path.join(run_folder::TRACE_FILE)
         } else {
             path
         };
-        let trace = detached(py, || Trace::read(&path))?;
+        let from = path.clone();
+        let trace = apart(py, move || Trace::read(&from))?;
         if trace.ticks.is_empty() {
             return Err(DataError::new_err(format!(
                 "{}: it has no period of a run; a recording of spikes has none",
@@ -79,28 +97,28 @@ impl Recording {
                     .flat_map(numbers)
                     .map(|number| *number as f32)
                     .collect();
-                Ok(PyArray1::from_vec(py, numbers)
-                    .reshape([ticks.len(), columns])?
-                    .unbind())
+                read_only_rows(py, numbers, [ticks.len(), columns])
             };
         let floats = |number: fn(&TraceTick) -> f64| {
-            PyArray1::from_iter(py, ticks.iter().map(number)).unbind()
+            read_only(PyArray1::from_iter(py, ticks.iter().map(number)))
         };
-        let flags =
-            |flag: fn(&TraceTick) -> bool| PyArray1::from_iter(py, ticks.iter().map(flag)).unbind();
+        let flags = |flag: fn(&TraceTick) -> bool| {
+            read_only(PyArray1::from_iter(py, ticks.iter().map(flag)))
+        };
         Ok(Self {
-            t: floats(|tick| tick.time_ns as f64 * 1e-9),
+            rows: ticks.len(),
+            t: floats(|tick| tick.time_ns as f64 * 1e-9)?,
             observations: table(|tick| &tick.observation, trace.observation_names.len())?,
             actions: table(|tick| &tick.action, trace.action_names.len())?,
-            measure: floats(|tick| tick.measure),
-            rewards: floats(|tick| tick.reward),
-            held: flags(|tick| tick.held),
-            fallback: flags(|tick| tick.fallback),
-            ended: flags(|tick| tick.terminated),
+            measure: floats(|tick| tick.measure)?,
+            rewards: floats(|tick| tick.reward)?,
+            held: flags(|tick| tick.held)?,
+            fallback: flags(|tick| tick.fallback)?,
+            ended: flags(|tick| tick.terminated)?,
             latency: floats(|tick| {
                 tick.latency_ms
                     .map_or(f64::NAN, |milliseconds| milliseconds * 1e-3)
-            }),
+            })?,
             observation_names: trace.observation_names,
             action_names: trace.action_names,
             measure_name: trace.measure_name,
@@ -114,17 +132,17 @@ impl Recording {
             .call_method1("plot_recording", (this,))
     }
 
-    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
-        self.rewards.bind(py).len()
+    fn __len__(&self) -> usize {
+        self.rows
     }
 
-    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
-        Ok(format!(
+    fn __repr__(&self) -> String {
+        format!(
             "<tectum recording: {} periods, {} -> {}>",
-            self.__len__(py)?,
+            self.rows,
             self.observation_names.join(", "),
             self.action_names.join(", ")
-        ))
+        )
     }
 }
 
@@ -181,8 +199,9 @@ pub fn repeat(
     device: Option<DeviceArgument<'_>>,
     progress: bool,
 ) -> PyResult<Repetition> {
+    let _call = process::enter(py)?;
     let device = device.map(|device| device.open_named(py)).transpose()?;
-    let made = interruptible(py, progress, |interrupt| {
+    let made = LongWork::new(py, progress)?.run(py, move |interrupt| {
         run_folder::repeat(&folder, device.as_ref(), &mut |done: WorkProgress<'_>| {
             interrupt.watch(done)
         })

@@ -6,7 +6,8 @@ use pyo3::prelude::*;
 use tectum::Sample;
 
 use crate::error::OrRaise;
-use crate::interrupt::detached;
+use crate::interrupt::apart;
+use crate::process;
 
 /// The samples of all crates.
 fn all() -> impl Iterator<Item = &'static Sample> + Clone {
@@ -43,6 +44,7 @@ pub fn sample(
     path: Option<PathBuf>,
     exist_ok: bool,
 ) -> PyResult<PathBuf> {
+    let _call = process::enter(py)?;
     let sample = Sample::find(all(), name).or_raise()?;
     let path = match path {
         Some(folder) if folder.is_dir() => folder.join(sample.default_path()),
@@ -50,7 +52,8 @@ pub fn sample(
         None => sample.default_path(),
     };
     if !(exist_ok && path.exists()) {
-        detached(py, || sample.write(&path))?;
+        let to = path.clone();
+        apart(py, move || sample.write(&to))?;
     }
     Ok(path)
 }

@@ -1,12 +1,15 @@
 //! Scenarios: runs by name or file, and brains with their settings.
 
+use std::cell::RefCell;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
+use std::sync::atomic::Ordering;
 
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
-use tectum::WorkProgress;
 use tectum::snapshot::Snapshot;
+use tectum::{ErrorKind, WorkProgress};
 use tectum_control::closed_loop::{Sink, TickRecord};
 use tectum_control::run_folder::{RunFolder, RunSummary};
 use tectum_control::scenario::Scenario;
@@ -14,10 +17,14 @@ use tectum_control::scenario::build::{brain_recipe, build_body, build_loop, open
 
 use crate::body::NativeBody;
 use crate::brain::NativeBrain;
-use crate::closed_loop::{Periods, Run, clock_kind, running};
+use crate::closed_loop::{
+    Ended, Periods, PolledClock, Run, StopSignal, clock_kind, run_of, running, stop_flag,
+};
 use crate::device::DeviceArgument;
-use crate::error::OrRaise;
-use crate::interrupt::{LongWork, interruptible};
+use crate::error::{OrRaise, exception};
+use crate::interrupt::{LongWork, apart};
+use crate::process;
+use crate::whole;
 
 /// Periods for the caller, and a run folder if there is one.
 struct Recording {
@@ -44,7 +51,9 @@ impl Sink for Recording {
 ///
 /// `device` is "auto" or a device; the other settings replace those of the scenario. `folder` is a
 /// directory in which the run gets a folder with receipt, summary, recording and snapshot, as from
-/// the command `tectum run`. With `progress`, tqdm shows training and the run.
+/// the command `tectum run`. With `progress`, tqdm shows training and the run. `stop` ends the run
+/// from another thread. An exception that ends it early has the periods so far as its attribute
+/// `run`.
 ///
 /// Raises ValueError for an unknown name, DataError naming file and line, KeyboardInterrupt on
 /// Ctrl-C.
@@ -54,20 +63,23 @@ impl Sink for Recording {
 /// >>> len(run), run.observations.shape
 /// (50, (50, 4))
 #[pyfunction]
-#[pyo3(signature = (scenario, *, device = DeviceArgument::Id("auto".to_owned()), clock = None, seconds = None, seed = None, brain = None, folder = None, progress = false))]
+#[pyo3(signature = (scenario, *, device = DeviceArgument::Id("auto".to_owned()), clock = None, seconds = None, seed: "int | None" = None, brain = None, folder = None, progress = false, stop = None))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn run(
     py: Python<'_>,
-    scenario: &str,
+    scenario: PathBuf,
     device: DeviceArgument<'_>,
     clock: Option<&str>,
     seconds: Option<f64>,
-    seed: Option<u64>,
+    #[pyo3(from_py_with = whole::seed)] seed: Option<u64>,
     brain: Option<&str>,
     folder: Option<PathBuf>,
     progress: bool,
+    stop: Option<&StopSignal>,
 ) -> PyResult<Run> {
-    let mut scenario = Scenario::open(scenario).or_raise()?;
+    let _call = process::enter(py)?;
+    let name = scenario.to_string_lossy().into_owned();
+    let mut scenario = apart(py, move || Scenario::open(&name))?;
     brain
         .map_or(Ok(()), |brain| scenario.set_brain(brain))
         .or_raise()?;
@@ -80,67 +92,73 @@ pub fn run(
         .map_or(Ok(()), |seconds| scenario.set_seconds(seconds))
         .or_raise()?;
     scenario.run.seed = seed.unwrap_or(scenario.run.seed);
-    let device = device.open(py)?;
+    let (device, stop) = (device.open(py)?, stop_flag(stop));
     // The loop runs on threads of its own.
-    let (periods, outcome, spec, path) =
-        LongWork::new(py, progress)?.run_elsewhere(py, |interrupt| {
-            let body = build_body(&scenario).or_raise()?;
-            let recipe = brain_recipe(&scenario, body.spec()).or_raise()?;
-            let device = device
-                .map_or_else(
-                    || open_device(&scenario, &recipe).map(|(device, _)| device),
-                    Ok,
-                )
-                .or_raise()?;
-            let spec = body.spec().clone();
-            let mut closed_loop = build_loop(
-                &scenario,
-                body,
-                recipe,
-                &device,
-                &mut |done: WorkProgress<'_>| interrupt.watch(done),
+    let finished = LongWork::new(py, progress)?.finish(py, move |interrupt| {
+        let body = build_body(&scenario).or_raise()?;
+        let recipe = brain_recipe(&scenario, body.spec()).or_raise()?;
+        let device = device
+            .map_or_else(
+                || open_device(&scenario, &recipe).map(|(device, _)| device),
+                Ok,
             )
             .or_raise()?;
-            let folder = folder
-                .map(|runs| RunFolder::create(&runs, &scenario, &mut closed_loop))
-                .transpose()
-                .or_raise()?;
-            let mut recording = Recording {
-                periods: Periods::default(),
-                folder,
-            };
-            let (outcome, granted) = scenario
-                .run
-                .real_time
-                .run(|| {
-                    closed_loop.run(
-                        scenario.run.clock.start().as_mut(),
-                        &mut recording,
-                        &mut |done| interrupt.watch(running(done)),
-                    )
+        let spec = body.spec().clone();
+        let mut closed_loop = build_loop(
+            &scenario,
+            body,
+            recipe,
+            &device,
+            &mut |done: WorkProgress<'_>| interrupt.watch(done),
+        )
+        .or_raise()?;
+        let folder = folder
+            .map(|runs| RunFolder::create(&runs, &scenario, &mut closed_loop))
+            .transpose()
+            .or_raise()?;
+        let mut recording = Recording {
+            periods: Periods::default(),
+            folder,
+        };
+        let (outcome, granted) = scenario
+            .run
+            .real_time
+            .run(|| {
+                let interrupt = RefCell::new(&mut *interrupt);
+                let mut clock = PolledClock::start(scenario.run.clock, &interrupt);
+                closed_loop.run(&mut clock, &mut recording, &mut |done| {
+                    if stop.load(Ordering::Relaxed) {
+                        return ControlFlow::Break(());
+                    }
+                    interrupt.borrow_mut().watch(running(done))
                 })
-                .or_raise()?;
-            let path = match recording.folder {
-                None => None,
-                Some(mut folder) => {
-                    let summary =
-                        RunSummary::new(&scenario, &outcome, granted, 0, folder.complete_path());
-                    folder.write(&outcome, &summary).or_raise()?;
-                    Some(folder.complete().or_raise()?)
-                }
-            };
-            Ok((
-                recording.periods,
-                outcome.into_result().or_raise()?,
-                spec,
-                path,
-            ))
-        })?;
-    Run::new(py, periods, outcome, &spec, path)
+            })
+            .or_raise()?;
+        let path = match recording.folder {
+            None => None,
+            Some(mut folder) => {
+                let summary =
+                    RunSummary::new(&scenario, &outcome, granted, 0, folder.complete_path());
+                folder.write(&outcome, &summary).or_raise()?;
+                Some(folder.complete().or_raise()?)
+            }
+        };
+        Ok(Ended {
+            periods: recording.periods,
+            outcome,
+            spec,
+            folder: path,
+            is_stopped: stop.load(Ordering::Relaxed),
+        })
+    })?;
+    run_of(py, finished)
 }
 
 /// The exception of an error in a text that was made from keywords, without the line in that text.
-fn without_line(error: &tectum::Error, origin: &str) -> PyErr {
+fn without_line(error: tectum::Error, origin: &str) -> PyErr {
+    if error.kind() != ErrorKind::Data && error.kind() != ErrorKind::Invalid {
+        return exception(error);
+    }
     let text = error.to_string();
     let after = text
         .strip_prefix(origin)
@@ -165,21 +183,31 @@ fn without_line(error: &tectum::Error, origin: &str) -> PyErr {
 /// >>> lqr.tick([0.0, 0.0]).shape
 /// (1,)
 #[pyfunction]
-#[pyo3(signature = (name, body, *, device = DeviceArgument::Id("cpu".to_owned()), seed = 1, clock = "real", progress = false, **settings))]
+#[pyo3(signature = (name, body, *, device = DeviceArgument::Id("cpu".to_owned()), seed: "int" = 1, clock = "real", progress = false, **settings))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn brain(
     py: Python<'_>,
     name: &str,
     body: &Bound<'_, PyAny>,
     device: DeviceArgument<'_>,
-    seed: u64,
+    #[pyo3(from_py_with = whole::seed)] seed: u64,
     clock: &str,
     progress: bool,
     settings: Option<&Bound<'_, PyDict>>,
 ) -> PyResult<NativeBrain> {
+    let _call = process::enter(py)?;
     let body_name = match body.cast::<NativeBody>() {
         Ok(native) => native.get().source().to_owned(),
-        Err(_) => body.extract::<String>()?,
+        Err(_) => body
+            .extract::<PathBuf>()
+            .map_err(|_| {
+                PyTypeError::new_err(format!(
+                    "body: {} is no built-in body, and no name of one or of an equation file",
+                    body.get_type()
+                ))
+            })?
+            .to_string_lossy()
+            .into_owned(),
     };
     let mut table: toml::Table = match settings {
         None => toml::Table::new(),
@@ -201,11 +229,11 @@ pub fn brain(
     ]);
     let origin = format!("tectum.brain({name:?})");
     let mut scenario = Scenario::parse(&all.to_string(), &origin, name)
-        .map_err(|error| without_line(&error, &origin))?;
+        .map_err(|error| without_line(error, &origin))?;
     scenario.run.seed = seed;
     scenario.set_clock(clock_kind(clock)?);
     let device = device.open(py)?;
-    let (brain, spec) = interruptible(py, progress, |interrupt| {
+    LongWork::new(py, progress)?.run(py, move |interrupt| {
         let plant = build_body(&scenario).or_raise()?;
         let recipe = brain_recipe(&scenario, plant.spec()).or_raise()?;
         let device = device
@@ -217,7 +245,6 @@ pub fn brain(
         let brain = recipe
             .build(&device, &mut |done: WorkProgress<'_>| interrupt.watch(done))
             .or_raise()?;
-        Ok((brain, plant.spec().clone()))
-    })?;
-    NativeBrain::new(brain, spec).or_raise()
+        NativeBrain::new(brain, plant.spec().clone()).or_raise()
+    })
 }

@@ -27,9 +27,11 @@ use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
-use crate::interrupt::{detached, interruptible};
+use crate::interrupt::{Interrupt, LongWork, apart};
+use crate::process;
 use crate::receipt::Receipt;
 use crate::sequence::Sequence;
+use crate::whole;
 
 use self::column::Column;
 use self::edges::Edges;
@@ -85,11 +87,7 @@ pub struct Running {
 impl Running {
     /// Runs until the watch ends it: burst by burst if each needs input or is observed, otherwise
     /// together.
-    fn run(
-        &mut self,
-        bursts: u32,
-        interrupt: &mut crate::interrupt::Interrupt,
-    ) -> tectum::Result<Counts> {
+    fn run(&mut self, bursts: u32, interrupt: &mut Interrupt) -> tectum::Result<Counts> {
         // A monitor that no one reads any more costs nothing.
         self.spikes.retain(|sink| Arc::strong_count(sink) > 1);
         self.potentials.retain(|sink| Arc::strong_count(sink) > 1);
@@ -179,7 +177,7 @@ impl SpikingNetwork {
         network: Network,
         device: Option<&tectum::Device>,
         options: &SimulationOptions,
-        stimulus: Option<&Stimulus>,
+        stimulus: Option<Stimulus>,
     ) -> tectum::Result<Self> {
         let (neurons, synapses) = (network.neurons(), network.synapses());
         let notes = network
@@ -188,7 +186,7 @@ impl SpikingNetwork {
             .map(|found| format!("{}: {found}", found.extent()))
             .collect();
         let network = Arc::new(network);
-        let mut advance = |simulation: &mut Simulation, bursts: u32| match stimulus {
+        let mut advance = |simulation: &mut Simulation, bursts: u32| match &stimulus {
             Some(stimulus) => stimulus.run(simulation, bursts).map(drop),
             None => simulation.run(bursts).map(drop),
         };
@@ -197,7 +195,7 @@ impl SpikingNetwork {
         let simulation = Simulation::new(network, &device, options)?;
         let running = Running {
             simulation,
-            stimulus: None,
+            stimulus: stimulus.filter(|stimulus| !stimulus.is_none()),
             spikes: Vec::new(),
             potentials: Vec::new(),
         };
@@ -217,12 +215,9 @@ impl SpikingNetwork {
         mut self,
         genome: Arc<Blueprint>,
         options: ConnectOptions,
-        stimulus: Stimulus,
         memories: Vec<usize>,
         notes: Vec<String>,
     ) -> Self {
-        let running = self.inner.get_mut();
-        running.stimulus = (!stimulus.is_none()).then_some(stimulus);
         (self.genome, self.options) = (Some(genome), Some(options));
         (self.memories, self.notes) = (memories, notes);
         self
@@ -338,7 +333,7 @@ pub fn unknown_area(genome: &Blueprint, name: &str) -> PyErr {
 #[pymethods]
 impl SpikingNetwork {
     #[new]
-    #[pyo3(signature = (neurons, source, target, weight, *, inhibitory = None, rule = None, rules = Sequence(Vec::new()), device = DeviceArgument::Id("cpu".to_owned()), seed = 0, silence = "catch_up", max_injected = 255.0, constant_inputs = None, weight_loss = "any_firing"))]
+    #[pyo3(signature = (neurons, source, target, weight, *, inhibitory = None, rule = None, rules = Sequence(Vec::new()), device = DeviceArgument::Id("cpu".to_owned()), seed: "int" = 0, silence = "catch_up", max_injected = 255.0, constant_inputs = None, weight_loss = "any_firing"))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_arrays(
         py: Python<'_>,
@@ -350,12 +345,13 @@ impl SpikingNetwork {
         rule: Option<&Bound<'_, PyAny>>,
         rules: Sequence<(u32, u8, u8)>,
         device: DeviceArgument<'_>,
-        seed: u64,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
         silence: &str,
         max_injected: f32,
         constant_inputs: Option<Sequence<(u32, f32)>>,
         weight_loss: &str,
     ) -> PyResult<Self> {
+        let _call = process::enter(py)?;
         let source = Column::new(source, "source")?;
         let count = source.numbers()?.len();
         let columns = [
@@ -365,7 +361,7 @@ impl SpikingNetwork {
             Column::of_rows(inhibitory, "inhibitory", 0, count)?,
             Column::of_rows(rule, "rule", -1, count)?,
         ];
-        let neurons = neurons.inner();
+        let neurons = neurons.copy(py)?;
         let synapses = synapse_list(neurons.len(), count, &columns)?;
         drop(columns);
         let idle_update = idle_update(silence)?;
@@ -381,7 +377,7 @@ impl SpikingNetwork {
             })
             .collect();
         let device = device.open(py)?;
-        detached(py, || {
+        apart(py, move || {
             let options = NetworkOptions {
                 seed: seed_of(seed),
                 idle_update,
@@ -442,6 +438,7 @@ impl SpikingNetwork {
         neurons: &Bound<'_, PyAny>,
         amount: &Bound<'_, PyAny>,
     ) -> PyResult<()> {
+        let _call = process::enter(py)?;
         let neurons = self.select(neurons)?;
         let amounts = broadcast(amount, "amount", neurons.len())?;
         let inputs: Vec<(u32, f32)> = neurons.into_iter().zip(amounts).collect();
@@ -452,39 +449,48 @@ impl SpikingNetwork {
     /// network continues from there. With `progress`, tqdm shows it.
     ///
     /// Raises what the device reports; the state is then unknown until `restore`.
-    #[pyo3(signature = (bursts, *, progress = false))]
-    fn run(&self, py: Python<'_>, bursts: u32, progress: bool) -> PyResult<SpikeCounts> {
-        let counts = interruptible(py, progress, |interrupt| {
+    #[pyo3(signature = (bursts: "int", *, progress = false))]
+    fn run(
+        &self,
+        py: Python<'_>,
+        #[pyo3(from_py_with = whole::bursts)] bursts: u32,
+        progress: bool,
+    ) -> PyResult<SpikeCounts> {
+        let _call = process::enter(py)?;
+        let (work, running) = (LongWork::new(py, progress)?, self.inner.lock(py)?);
+        let (_, counts) =
             self.inner
-                .lock_detached()
-                .and_then(|mut running| running.run(bursts, interrupt))
-                .or_raise()
-        })?;
+                .run_watched(py, work, running, move |running, interrupt| {
+                    running.run(bursts, interrupt).or_raise()
+                })?;
         Ok(counts.into())
     }
 
     /// The counts so far.
     #[getter]
     fn counts(&self, py: Python<'_>) -> PyResult<SpikeCounts> {
+        let _call = process::enter(py)?;
         Ok(self.inner.lock(py)?.simulation.counts().into())
     }
 
     /// The neurons that fired in the last burst, ascending: uint32 of shape (firings,).
     #[getter]
     fn fired<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
-        Ok(PyArray1::from_vec(
-            py,
-            self.inner.lock(py)?.simulation.fired().or_raise()?,
-        ))
+        let _call = process::enter(py)?;
+        let (_, fired) = self.inner.run(py, self.inner.lock(py)?, |running| {
+            running.simulation.fired()
+        })?;
+        Ok(PyArray1::from_vec(py, fired))
     }
 
     /// The potential of every neuron: float64 of shape (neurons,), in units of psp times weight.
     #[getter]
     fn potentials<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
-        Ok(PyArray1::from_vec(
-            py,
-            self.inner.lock(py)?.simulation.potentials().or_raise()?,
-        ))
+        let _call = process::enter(py)?;
+        let (_, potentials) = self.inner.run(py, self.inner.lock(py)?, |running| {
+            running.simulation.potentials()
+        })?;
+        Ok(PyArray1::from_vec(py, potentials))
     }
 
     /// Records the firings of further bursts: of all neurons, or of those given by number, as an
@@ -495,6 +501,7 @@ impl SpikingNetwork {
         py: Python<'_>,
         neurons: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<SpikeMonitor> {
+        let _call = process::enter(py)?;
         let selected = neurons.map(|neurons| self.select(neurons)).transpose()?;
         let (monitor, sink) = SpikeMonitor::new(self.neurons, selected);
         self.inner.lock(py)?.spikes.push(sink);
@@ -503,13 +510,14 @@ impl SpikingNetwork {
 
     /// Records the potentials of neurons at the end of further bursts, every burst or every
     /// `every`-th.
-    #[pyo3(signature = (neurons, *, every = 1))]
+    #[pyo3(signature = (neurons, *, every: "int" = 1))]
     fn potential_monitor(
         &self,
         py: Python<'_>,
         neurons: &Bound<'_, PyAny>,
-        every: u32,
+        #[pyo3(from_py_with = whole::every)] every: u32,
     ) -> PyResult<PotentialMonitor> {
+        let _call = process::enter(py)?;
         if every == 0 {
             return Err(PyValueError::new_err("every is 0, needs 1 or more bursts"));
         }
@@ -535,32 +543,31 @@ impl SpikingNetwork {
     /// >>> edges["source"].tolist(), edges["target"].tolist(), edges["weight"].tolist()
     /// ([0, 2], [2, 1], [5, 7])
     fn edges<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let edges = interruptible(py, false, |interrupt| {
-            match (&self.genome, &self.options) {
-                (Some(genome), Some(options)) => {
-                    Edges::of_genome(genome, options, self.synapses, &mut |done| {
-                        interrupt.watch(done)
-                    })
-                }
-                _ => self
-                    .inner
-                    .lock_detached()
-                    .and_then(|running| Edges::of_network(running.simulation.network())),
+        let _call = process::enter(py)?;
+        let edges = match (&self.genome, &self.options) {
+            (Some(genome), Some(options)) => {
+                let (genome, options, synapses) = (genome.clone(), options.clone(), self.synapses);
+                LongWork::silent().run(py, move |interrupt| {
+                    let mut watch = |done: WorkProgress<'_>| interrupt.watch(done);
+                    Edges::of_genome(&genome, &options, synapses, &mut watch).or_raise()
+                })?
             }
-            .or_raise()
-        })?;
+            _ => {
+                let running = self.inner.lock(py)?;
+                let edges = |running: &mut Running| Edges::of_network(running.simulation.network());
+                self.inner.run(py, running, edges)?.1
+            }
+        };
         edges.into_dict(py)
     }
 
     /// The synapses that learn, as a dict of arrays: `source`, `target`, `weight`, `inhibitory`,
     /// `rule`.
     fn plastic_synapses<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let synapses = self
-            .inner
-            .lock(py)?
-            .simulation
-            .plastic_synapses()
-            .or_raise()?;
+        let _call = process::enter(py)?;
+        let (_, synapses) = self.inner.run(py, self.inner.lock(py)?, |running| {
+            running.simulation.plastic_synapses()
+        })?;
         let columns = PyDict::new(py);
         columns.set_item(
             "source",
@@ -587,37 +594,39 @@ impl SpikingNetwork {
 
     /// Writes the state to a safetensors file, which any device can restore.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || {
-            self.inner
-                .lock_detached()?
-                .simulation
-                .snapshot()?
-                .save(&path)
-        })
+        let _call = process::enter(py)?;
+        let running = self.inner.lock(py)?;
+        self.inner.run(py, running, move |running| {
+            running.simulation.snapshot()?.save(&path)
+        })?;
+        Ok(())
     }
 
     /// Continues from a state of the same network; monitors keep what they recorded.
     ///
     /// Raises DataError naming what does not fit; nothing changes then.
     fn restore(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || {
-            self.inner
-                .lock_detached()?
-                .simulation
-                .restore(&Snapshot::load(&path)?)
-                .map_err(|error| error.at(path.display()))
-        })
+        let _call = process::enter(py)?;
+        let running = self.inner.lock(py)?;
+        self.inner.run(py, running, move |running| {
+            let snapshot = Snapshot::load(&path)?;
+            let restored = running.simulation.restore(&snapshot);
+            restored.map_err(|error| error.at(path.display()))
+        })?;
+        Ok(())
     }
 
     /// On which device and by which code the bursts were computed.
     #[getter]
     fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        let _call = process::enter(py)?;
         Ok(Receipt::new(
             self.inner.lock(py)?.simulation.session().receipt(),
         ))
     }
 
     fn _repr_html_(&self, py: Python<'_>) -> PyResult<String> {
+        let _call = process::enter(py)?;
         let counts = SpikeCounts::from(self.inner.lock(py)?.simulation.counts());
         let rows = [
             ("neurons", self.neurons.to_string()),
@@ -630,6 +639,7 @@ impl SpikingNetwork {
     }
 
     fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let _call = process::enter(py)?;
         let bursts = self.inner.lock(py)?.simulation.counts().bursts;
         Ok(format!(
             "<tectum spiking network: {} neurons, {} synapses, {bursts} bursts>",

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyByteArray, PyBytes};
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, WorkProgress};
 use tectum_transformer as transformers;
@@ -14,14 +15,16 @@ use tectum_transformer::{
     Checkpoint, FinishReason, GenerateOptions, Routing, SamplingParams, Tokens, generate_each,
 };
 
-use crate::array::shaped;
+use crate::array::{integers, shaped};
 use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
-use crate::interrupt::{detached, interruptible};
+use crate::interrupt::{INTERVAL, LongWork, apart, detached};
+use crate::process;
 use crate::receipt::Receipt;
-use crate::sequence::{OneOrEach, Sequence};
+use crate::sequence::Sequence;
+use crate::whole;
 
 /// The format of the weights by its name.
 fn weight_format(name: Option<&str>) -> PyResult<Option<PanelFormat>> {
@@ -63,8 +66,9 @@ impl Encoder {
         weights: Option<&str>,
         progress: bool,
     ) -> PyResult<Self> {
+        let _call = process::enter(py)?;
         let (weights, device) = (weight_format(weights)?, device.open(py)?);
-        interruptible(py, progress, |interrupt| {
+        LongWork::new(py, progress)?.run(py, move |interrupt| {
             let encoder = transformers::Encoder::read(&path).or_raise()?;
             let device = device
                 .map_or_else(
@@ -88,15 +92,19 @@ impl Encoder {
     }
 
     /// The vectors of texts: float32 of shape (texts, width). Texts of more than `max_tokens` are
-    /// cut.
+    /// cut. Ctrl-C returns at once: the texts are completed without their caller, and the next call
+    /// waits for that.
     fn embed<'py>(&self, py: Python<'py>, texts: Sequence<String>) -> PyResult<Bound<'py, PyAny>> {
+        let _call = process::enter(py)?;
         let Sequence(texts) = texts;
-        let made = detached(py, || {
+        let (encoder, count) = (self.inner.lock(py)?, texts.len());
+        self.inner.expect_slow();
+        let (_, made) = self.inner.run(py, encoder, move |encoder| {
             let texts: Vec<&str> = texts.iter().map(String::as_str).collect();
-            self.inner.lock_detached()?.embed(&texts)
+            encoder.embed(&texts)
         })?;
         let vectors: Vec<f32> = made.into_iter().flat_map(|made| made.vector).collect();
-        shaped(py, vectors, &[texts.len(), self.width])
+        shaped(py, vectors, &[count, self.width])
     }
 
     /// Numbers of a vector.
@@ -114,12 +122,14 @@ impl Encoder {
     /// Number of parameters.
     #[getter]
     fn parameters(&self, py: Python<'_>) -> PyResult<usize> {
+        let _call = process::enter(py)?;
         Ok(self.inner.lock(py)?.parameters())
     }
 
     /// On which device and by which code the vectors were computed.
     #[getter]
     fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        let _call = process::enter(py)?;
         Ok(Receipt::new(self.inner.lock(py)?.session().receipt()))
     }
 
@@ -199,7 +209,7 @@ impl Generation {
 struct Loaded {
     /// None while the number of texts changes, and after that failed.
     decoder: Option<transformers::Decoder>,
-    tokens: Option<Tokens>,
+    tokens: Arc<Option<Tokens>>,
     end: Vec<u32>,
 }
 
@@ -246,10 +256,10 @@ impl Loaded {
         let prompts = work
             .prompts
             .iter()
-            .map(|prompt| match (prompt, &self.tokens) {
-                (Prompt::Each(tokens), _) => Ok(tokens.clone()),
-                (Prompt::One(text), Some(tokens)) => tokens.encode(text),
-                (Prompt::One(_), None) => Err(Error::invalid(
+            .map(|prompt| match (prompt, self.tokens.as_ref()) {
+                (Prompt::Tokens(TokenNumbers(tokens)), _) => Ok(tokens.clone()),
+                (Prompt::Text(text), Some(tokens)) => tokens.encode(text),
+                (Prompt::Text(_), None) => Err(Error::invalid(
                     "the model has no tokenizer.json: give the prompt as token numbers",
                 )),
             });
@@ -259,12 +269,48 @@ impl Loaded {
             .decoder
             .as_mut()
             .ok_or_else(|| Error::invalid("decoder: an earlier error lost it; open it again"))?;
-        generate_each(decoder, self.tokens.as_ref(), &parts, &options, show)
+        let tokens = self.tokens.as_ref().as_ref();
+        generate_each(decoder, tokens, &parts, &options, show)
     }
 }
 
 /// A prompt as text, or as token numbers.
-type Prompt = OneOrEach<String, u32>;
+#[derive(FromPyObject, Clone)]
+enum Prompt {
+    Text(String),
+    Tokens(TokenNumbers),
+}
+
+impl Prompt {
+    /// Whether reading it takes so long that the call moves to a thread of its own.
+    fn is_long(&self) -> bool {
+        match self {
+            Prompt::Text(text) => text.len() > 128,
+            Prompt::Tokens(TokenNumbers(tokens)) => tokens.len() > 32,
+        }
+    }
+}
+
+/// Numbers of tokens: a sequence or an array of integers, but no bytes, which are a text that was
+/// not decoded.
+#[derive(Clone)]
+struct TokenNumbers(Vec<u32>);
+
+impl FromPyObject<'_, '_> for TokenNumbers {
+    type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const INPUT_TYPE: pyo3::inspect::PyStaticExpr = <Vec<u32> as FromPyObject<'_, '_>>::INPUT_TYPE;
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if value.is_instance_of::<PyBytes>() || value.is_instance_of::<PyByteArray>() {
+            return Err(PyTypeError::new_err(
+                "tokens: bytes are no token numbers; decode them to a text",
+            ));
+        }
+        integers(&value, "tokens").map(Self)
+    }
+}
 
 /// What to generate.
 struct Prompts {
@@ -291,7 +337,9 @@ struct Prompts {
 /// True
 #[pyclass(frozen, module = "tectum")]
 pub struct Decoder {
-    inner: Arc<Exclusive<Loaded>>,
+    inner: Exclusive<Loaded>,
+    /// Encodes and decodes without waiting for generation.
+    tokens: Arc<Option<Tokens>>,
     parameters: usize,
     context: usize,
 }
@@ -310,24 +358,48 @@ fn tokenizer(path: &Path) -> tectum::Result<Option<Tokens>> {
     }
 }
 
+/// Bytes of a text, or tokens, that are encoded or decoded in well under a millisecond.
+const SHORT: usize = 1024;
+
+impl Decoder {
+    fn with_tokens<T: Send + 'static>(
+        &self,
+        py: Python<'_>,
+        is_long: bool,
+        work: impl FnOnce(&Tokens) -> tectum::Result<T> + Send + 'static,
+    ) -> PyResult<T> {
+        let tokens = self.tokens.clone();
+        let work = move || match tokens.as_ref() {
+            Some(tokens) => work(tokens),
+            None => Err(Error::invalid("the model has no tokenizer.json")),
+        };
+        if is_long {
+            apart(py, work)
+        } else {
+            detached(py, work)
+        }
+    }
+}
+
 #[pymethods]
 impl Decoder {
     #[new]
-    #[pyo3(signature = (path, *, context = 2048, device = DeviceArgument::Id("cpu".to_owned()), weights = None, cache = "f32", progress = false))]
+    #[pyo3(signature = (path, *, context: "int" = 2048, device = DeviceArgument::Id("cpu".to_owned()), weights = None, cache = "f32", progress = false))]
     fn new(
         py: Python<'_>,
         path: PathBuf,
-        context: usize,
+        #[pyo3(from_py_with = whole::context)] context: usize,
         device: DeviceArgument<'_>,
         weights: Option<&str>,
         cache: &str,
         progress: bool,
     ) -> PyResult<Self> {
+        let _call = process::enter(py)?;
         let (weights, device) = (weight_format(weights)?, device.open(py)?);
         let cache: CacheFormats = cache
             .parse()
             .map_err(|error: Error| PyValueError::new_err(format!("cache: {error}")))?;
-        interruptible(py, progress, |interrupt| {
+        LongWork::new(py, progress)?.run(py, move |interrupt| {
             let model = Checkpoint::open(&path).or_raise()?;
             let device = device
                 .map_or_else(|| Ok(model.open_device("auto", Routing::default())?.0), Ok)
@@ -352,13 +424,15 @@ impl Decoder {
                 .or_raise();
             }
             let (parameters, context) = (decoder.parameters(), decoder.capacity());
+            let tokens = Arc::new(tokens);
             let loaded = Loaded {
                 decoder: Some(decoder),
-                tokens,
+                tokens: tokens.clone(),
                 end: model.end_tokens().or_raise()?,
             };
             Ok(Self {
-                inner: Arc::new(Exclusive::new(loaded)),
+                inner: Exclusive::new(loaded),
+                tokens,
                 parameters,
                 context,
             })
@@ -375,22 +449,23 @@ impl Decoder {
     ///
     /// Returns a `Generation`, or a list of them for a list of prompts. Raises ValueError for a
     /// prompt that does not fit or a setting out of range; Ctrl-C ends after the present token.
-    #[pyo3(signature = (prompt, *, max_new_tokens = 64, temperature = 0.0, top_k = 0, top_p = 1.0, repetition_penalty = 1.0, seed = 0, stop = Sequence(Vec::new()), ignore_end = false, continue_context = false))]
+    #[pyo3(signature = (prompt, *, max_new_tokens: "int" = 64, temperature = 0.0, top_k: "int" = 0, top_p = 1.0, repetition_penalty = 1.0, seed: "int" = 0, stop = Sequence(Vec::new()), ignore_end = false, continue_context = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn generate<'py>(
         &self,
         py: Python<'py>,
         prompt: &Bound<'py, PyAny>,
-        max_new_tokens: usize,
+        #[pyo3(from_py_with = whole::max_new_tokens)] max_new_tokens: usize,
         temperature: f32,
-        top_k: usize,
+        #[pyo3(from_py_with = whole::top_k)] top_k: usize,
         top_p: f32,
         repetition_penalty: f32,
-        seed: u64,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
         stop: Sequence<String>,
         ignore_end: bool,
         continue_context: bool,
     ) -> PyResult<Bound<'py, PyAny>> {
+        let _call = process::enter(py)?;
         let sampling = SamplingParams {
             temperature,
             top_k,
@@ -411,12 +486,16 @@ impl Decoder {
             ignore_end,
             continues: continue_context,
         };
-        let made = interruptible(py, false, |interrupt| {
+        let loaded = self.inner.lock(py)?;
+        if work.prompts.len() > 1 || work.prompts.iter().any(Prompt::is_long) {
+            self.inner.expect_slow();
+        }
+        let (_, made) =
             self.inner
-                .lock_detached()
-                .and_then(|mut loaded| loaded.generate(&work, |_, _| Ok(interrupt.poll())))
-                .or_raise()
-        })?;
+                .run_watched(py, LongWork::silent(), loaded, move |loaded, interrupt| {
+                    let poll = |_: usize, _: &str| Ok(interrupt.poll());
+                    loaded.generate(&work, poll).or_raise()
+                })?;
         let mut made: Vec<Generation> = made.into_iter().map(Generation::from).collect();
         match (is_list, made.pop()) {
             (false, Some(only)) => Ok(Bound::new(py, only)?.into_any()),
@@ -433,21 +512,23 @@ impl Decoder {
     ///
     /// Generation runs ahead in a thread of its own and ends when the iterator is dropped; other
     /// calls wait for it.
-    #[pyo3(signature = (prompt, *, max_new_tokens = 64, temperature = 0.0, top_k = 0, top_p = 1.0, repetition_penalty = 1.0, seed = 0, stop = Sequence(Vec::new()), ignore_end = false, continue_context = false))]
+    #[pyo3(signature = (prompt, *, max_new_tokens: "int" = 64, temperature = 0.0, top_k: "int" = 0, top_p = 1.0, repetition_penalty = 1.0, seed: "int" = 0, stop = Sequence(Vec::new()), ignore_end = false, continue_context = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn stream(
         &self,
+        py: Python<'_>,
         prompt: Prompt,
-        max_new_tokens: usize,
+        #[pyo3(from_py_with = whole::max_new_tokens)] max_new_tokens: usize,
         temperature: f32,
-        top_k: usize,
+        #[pyo3(from_py_with = whole::top_k)] top_k: usize,
         top_p: f32,
         repetition_penalty: f32,
-        seed: u64,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
         stop: Sequence<String>,
         ignore_end: bool,
         continue_context: bool,
     ) -> PyResult<TextStream> {
+        let _call = process::enter(py)?;
         let sampling = SamplingParams {
             temperature,
             top_k,
@@ -494,20 +575,18 @@ impl Decoder {
     }
 
     /// Token numbers of a text. Raises ValueError for a model without a tokenizer.
-    fn encode(&self, py: Python<'_>, text: &str) -> PyResult<Vec<u32>> {
-        match &self.inner.lock(py)?.tokens {
-            Some(tokens) => tokens.encode(text).or_raise(),
-            None => Err(PyValueError::new_err("the model has no tokenizer.json")),
-        }
+    fn encode(&self, py: Python<'_>, text: String) -> PyResult<Vec<u32>> {
+        let _call = process::enter(py)?;
+        let is_long = text.len() > SHORT;
+        self.with_tokens(py, is_long, move |tokens| tokens.encode(&text))
     }
 
     /// The text of token numbers. Raises ValueError for a model without a tokenizer.
-    fn decode(&self, py: Python<'_>, tokens: Sequence<u32>) -> PyResult<String> {
-        let Sequence(tokens) = tokens;
-        match &self.inner.lock(py)?.tokens {
-            Some(known) => known.decode(&tokens).or_raise(),
-            None => Err(PyValueError::new_err("the model has no tokenizer.json")),
-        }
+    fn decode(&self, py: Python<'_>, tokens: TokenNumbers) -> PyResult<String> {
+        let _call = process::enter(py)?;
+        let TokenNumbers(numbers) = tokens;
+        let is_long = numbers.len() > SHORT;
+        self.with_tokens(py, is_long, move |tokens| tokens.decode(&numbers))
     }
 
     /// Maximum tokens of a prompt and its continuation.
@@ -525,6 +604,7 @@ impl Decoder {
     /// On which device and by which code the tokens were computed.
     #[getter]
     fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        let _call = process::enter(py)?;
         let loaded = self.inner.lock(py)?;
         let decoder = loaded.decoder.as_ref().ok_or_else(|| {
             PyValueError::new_err("decoder: an earlier error lost it; open it again")
@@ -568,9 +648,9 @@ impl TextStream {
     }
 
     fn __next__(&self, py: Python<'_>) -> PyResult<Option<String>> {
-        let wait = std::time::Duration::from_millis(20);
+        let _call = process::enter(py)?;
         loop {
-            let piece = py.detach(|| locked(&self.pieces).recv_timeout(wait));
+            let piece = process::detach(py, || locked(&self.pieces).recv_timeout(INTERVAL));
             match piece {
                 Ok(piece) => return piece.map(Some).or_raise(),
                 Err(RecvTimeoutError::Disconnected) => return Ok(None),

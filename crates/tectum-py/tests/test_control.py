@@ -152,13 +152,93 @@ def test_ctrl_c_interrupts_a_loop():
     signal.signal(signal.SIGINT, before)
 
 
-def test_a_loop_owns_its_body_and_brain():
-    body, brain = tt.body("cart_pole"), tt.brain("lqr", "cart_pole")
-    tt.run_loop(body, brain, seconds=1, clock="sim")
-    with pytest.raises(ValueError, match="a loop owns it"):
-        body.reset(1)
-    with pytest.raises(ValueError, match="a loop owns it"):
-        brain.tick([0.0] * 4)
+def test_a_loop_owns_its_body_and_brain_until_it_ends(models):
+    body, policy = tt.body("cart_pole"), tt.Policy(models / "cart_pole.onnx", "cart_pole")
+    runs = [tt.run_loop(body, policy, seconds=1, clock="sim", seed=3) for _ in range(2)]
+    assert runs[0].receipt.trace == runs[1].receipt.trace
+    assert body.step([1.0])[0].shape == (4,) and policy.tick([0.0] * 4).shape == (1,)
+    refused = []
+
+    class Watching(Spring):
+        def tick(self, observation):
+            for use in (lambda: body.reset(1), lambda: tt.run_loop(body, Spring(), seconds=1, clock="sim")):
+                with pytest.raises(ValueError, match="a loop owns it|another loop owns it") as caught:
+                    use()
+                refused.append(caught.value)
+            return [0.0]
+
+    tt.run_loop(body, Watching(), seconds=0.1, clock="sim")
+    assert len(refused) == 10
+    # Refused before it began: both are free.
+    with pytest.raises(ValueError, match="made for body"):
+        tt.run_loop(tt.body("pendulum"), policy, seconds=1, clock="sim")
+    assert len(tt.run_loop(body, policy, seconds=1, clock="sim")) == 50
+
+
+def test_a_loop_that_an_exception_ends_has_its_periods_so_far():
+    class Tiring(Spring):
+        ticks = 0
+
+        def tick(self, observation):
+            self.ticks += 1
+            if self.ticks > 7:
+                raise ZeroDivisionError("tired")
+            return [0.0]
+
+    body = tt.body("pendulum")
+    with pytest.raises(ZeroDivisionError, match="tired") as caught:
+        tt.run_loop(body, Tiring(), seconds=20, clock="sim")
+    run = caught.value.run
+    assert isinstance(run, tt.Run) and 7 <= len(run) <= 8 and run.end == "interrupted"
+    assert run.observations.shape == (len(run), 2)
+    assert len(tt.run_loop(body, tt.brain("lqr", "pendulum"), seconds=1, clock="sim")) == 20
+
+
+@pytest.mark.parametrize("kind", ["built-in", "python"])
+def test_a_loop_that_ctrl_c_ends_can_be_repeated(kind):
+    def start(body, brain):
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
+        threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
+        try:
+            with pytest.raises(KeyboardInterrupt) as caught:
+                tt.run_loop(body, brain, seconds=60)
+        finally:
+            signal.signal(signal.SIGINT, before)
+        return caught.value.run
+
+    body, brain = tt.body("pendulum"), tt.brain("lqr", "pendulum")
+    run = start(body, brain) if kind == "built-in" else start(Cart(), Spring())
+    assert 1 <= len(run) < 60 and run.end == "interrupted" and run.receipt.trace
+    assert len(tt.run_loop(body, brain, seconds=1, clock="sim")) == 20
+
+
+@pytest.mark.parametrize("clock", ["real", "sim"])
+def test_a_loop_is_stopped_from_another_thread(clock):
+    loops = {
+        "built-in": lambda stop: tt.run_loop(tt.body("pendulum"), tt.brain("lqr", "pendulum"), seconds=1e5, clock=clock, stop=stop),
+        "python": lambda stop: tt.run_loop(Cart(), Spring(), seconds=1e5, clock=clock, stop=stop),
+        "scenario": lambda stop: tt.run("cart_pole", brain="lqr", seconds=1e5, clock=clock, stop=stop),
+    }
+    for name, loop in loops.items():
+        stop = tt.StopSignal()
+        threading.Timer(0.1, stop.stop).start()
+        run = loop(stop)
+        assert run.end == "stopped" and len(run) > 0 and stop.is_stopped, name
+
+
+def test_a_long_period_is_interrupted_within_it():
+    class Slow(Cart):
+        spec = tt.BodySpec("slow", 100.0, Cart.spec.observation, Cart.spec.action)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    threading.Timer(0.1, os.kill, [os.getpid(), signal.SIGINT]).start()
+    start = time.monotonic()
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            tt.run_loop(Slow(), Spring(), seconds=1000)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert time.monotonic() - start < 2.0
 
 
 def test_bodies_step_and_restore_their_state():

@@ -24,6 +24,22 @@ def test_environments_start_as_bodies_do():
     np.testing.assert_array_equal(observation, tt.body("cart_pole").reset(5))
 
 
+def test_a_policy_acts_in_the_environment_of_its_body(models):
+    policy = tt.Policy(models / "cart_pole.onnx", "cart_pole")
+    env = gymnasium.make("tectum/CartPole-v0", render_mode=None)
+    observation, _ = env.unwrapped.reset(seed=1)
+    for _ in range(50):
+        observation, _, terminated, _, _ = env.unwrapped.step(policy.predict(observation)[0])
+        assert not terminated
+    # A choice by its number is the action with the number's force.
+    first, second = tt.body("cart_pole"), tectum.gym.BodyEnv("cart_pole")
+    first.reset(2), second.reset(seed=2)
+    np.testing.assert_array_equal(first.step([10.0])[0], second.step(1)[0])
+    with pytest.raises(ValueError, match="render_mode"):
+        tectum.gym.BodyEnv("cart_pole", render_mode="human")
+    assert gymnasium.make_vec("tectum/CartPole-v0", num_envs=2, render_mode=None).num_envs == 2
+
+
 def test_an_environment_is_a_body():
     class Still:
         def tick(self, observation):

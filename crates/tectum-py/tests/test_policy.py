@@ -25,6 +25,21 @@ def test_predict_has_the_form_of_stable_baselines(models):
     assert action.shape == (1,) and action.dtype == np.float32 and state is None
 
 
+def test_predict_takes_batches_and_starts_of_episodes(models):
+    lqr = tt.brain("lqr", "pendulum")
+    seen = np.random.default_rng(1).uniform(-1, 1, (3, 2)).astype(np.float32)
+    single = [lqr.predict(row)[0] for row in seen]
+    for start in (None, True, False, np.ones(3, bool), np.zeros(3, bool)):
+        actions, state = lqr.predict(seen, "state", start)
+        np.testing.assert_array_equal(actions, single)
+        assert state == "state"
+    assert lqr.predict(seen[:1], None, np.array([True]))[0].shape == (1, 1)
+    with pytest.raises(ValueError, match="observation has the shape"):
+        lqr.predict(np.zeros((3, 3), np.float32))
+    with pytest.raises(ValueError, match="observation has the shape"):
+        lqr.predict(np.zeros((1, 1, 2), np.float32))
+
+
 def test_a_network_has_named_inputs_and_outputs(models):
     network = tt.Network(models / "cart_pole.onnx")
     (name, shape), *_ = network.inputs

@@ -224,10 +224,6 @@ def test_without_tqdm_nothing_is_lost(monkeypatch):
     with pytest.raises(ModuleNotFoundError):
         tt.run_loop(body, brain, seconds=1, clock="sim", progress=True)
     assert len(tt.run_loop(body, brain, seconds=1, clock="sim")) == 50
-    brain = tt.brain("lqr", "cart_pole")
-    with pytest.raises(ValueError, match="another loop owns it"):
-        tt.run_loop(body, brain, seconds=1, clock="sim")
-    assert brain.tick([0.0] * 4).shape == (1,), "the brain is there still"
 
 
 def square_twin(x, y, count):

@@ -283,6 +283,15 @@ impl Recovering {
         self.fallback_label = what;
     }
 
+    /// The brain, for other uses; one that is being rebuilt is waited for. None if there is none.
+    pub(super) fn take(&mut self) -> Option<Box<dyn Brain>> {
+        match std::mem::replace(&mut self.brain_state, BrainState::Empty) {
+            BrainState::Working(brain) => Some(brain),
+            BrainState::Rebuilding(next) => next.recv().ok()?.ok(),
+            BrainState::Empty => None,
+        }
+    }
+
     /// Continues without a brain.
     pub(super) fn retire(&mut self) {
         self.brain_state = BrainState::Empty;

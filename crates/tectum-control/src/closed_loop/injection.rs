@@ -191,6 +191,11 @@ impl FaultyBody {
         }
     }
 
+    /// The body.
+    pub(super) fn into_body(self) -> Box<dyn Body> {
+        self.body
+    }
+
     pub(super) fn inject(&mut self, faults: &[Fault], dt_ns: u64) {
         self.faults = scheduled(faults, dt_ns, |kind| !kind.is_brain_fault());
     }

@@ -3,8 +3,8 @@
 use tectum::DType;
 
 use super::{
-    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, ValueType,
-    Values, View,
+    Adjoints, Call, CallText, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    ValueType, Values, View,
 };
 use crate::MAX_RANK;
 
@@ -51,6 +51,12 @@ impl Op for Gather {
         lowering
             .plan
             .gather(lowering.views[&self.table], indices, y, faults, cols)
+    }
+
+    fn rows(&self, graph: &Graph, indices: Node, _: Shape) -> Option<usize> {
+        let table = graph.shape(self.table).ok()?.sizes()?;
+        let (_, rows) = table.split_last()?;
+        (indices == self.indices).then(|| rows.iter().product())
     }
 }
 

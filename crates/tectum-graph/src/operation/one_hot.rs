@@ -1,7 +1,8 @@
 //! Class numbers as rows of zeros and a one.
 
 use super::{
-    Adjoints, Call, CallText, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor, Values, View,
+    Adjoints, Call, CallText, Graph, GraphBuilder, Lowering, Node, Op, Result, Shape, Tensor,
+    Values, View,
 };
 use crate::MAX_RANK;
 
@@ -33,6 +34,11 @@ impl Op for OneHot {
         lowering
             .plan
             .one_hot(lowering.rows(self.indices), y, shape.matrix()[1])
+    }
+
+    fn rows(&self, _: &Graph, indices: Node, shape: Shape) -> Option<usize> {
+        let sizes = shape.sizes()?;
+        (indices == self.indices).then(|| sizes.last().copied())?
     }
 }
 

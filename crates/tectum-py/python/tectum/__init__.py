@@ -1,7 +1,7 @@
 """Neural workloads in real time, from one source, on GPUs and CPUs, with receipts."""
 
+import atexit
 import logging
-import os
 
 from ._tectum import (
     ActionChannel,
@@ -44,6 +44,7 @@ from ._tectum import (
     SpikeCounts,
     SpikeMonitor,
     SpikingNetwork,
+    StopSignal,
     TextStream,
     Trainer,
     UnsupportedError,
@@ -53,20 +54,36 @@ from ._tectum import (
     brain,
     check_kernel,
     devices,
+    end as _end,
     program,
     repeat,
     run,
     run_loop,
     sample,
     samples,
-    after_fork_in_child,
 )
 
 # As libraries do: without a handler of the program, nothing is shown.
 logging.getLogger("tectum").addHandler(logging.NullHandler())
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=after_fork_in_child)
-del logging, os, after_fork_in_child
+
+
+def _end_threads() -> None:
+    """Keeps threads that are inside tectum out of an interpreter that ends, which would abort the process."""
+    if _end(1.0):
+        return
+    # A function of Python that tectum called is still running: it is ended by an exception.
+    import ctypes
+    import sys
+    import threading
+
+    for thread in sys._current_frames():
+        if thread != threading.get_ident():
+            ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), ctypes.py_object(SystemExit))
+    _end(1.0)
+
+
+atexit.register(_end_threads)
+del atexit, logging
 
 __all__ = [
     "ActionChannel",
@@ -109,6 +126,7 @@ __all__ = [
     "SpikeCounts",
     "SpikeMonitor",
     "SpikingNetwork",
+    "StopSignal",
     "TextStream",
     "Trainer",
     "UnsupportedError",

@@ -100,7 +100,7 @@ class BodyBatch:
     (np.float64(100.0), np.False_)
     """
     def __len__(self, /) -> int: ...
-    def __new__(cls, /, name: str, count: int, *, start: str | None = None, device: Device | str = ...) -> BodyBatch: ...
+    def __new__(cls, /, name: str | PathLike[str], count: int, *, start: str | None = None, device: Device | str = ...) -> BodyBatch: ...
     def __repr__(self, /) -> str: ...
     @property
     def receipt(self, /) -> Receipt:
@@ -937,9 +937,14 @@ class NativeBrain:
         """
         The name, as in scenarios.
         """
-    def predict(self, /, observation: Any, state: Any | None = None, episode_start: bool | None = None, deterministic: bool = True) -> tuple[NDArray[Any], Any | None]:
+    def predict(self, /, observation: Any, state: Any | None = None, episode_start: Any | None = None, deterministic: bool = True) -> tuple[NDArray[Any], Any | None]:
         """
-        The form of Stable-Baselines3's `predict`: an action, and `state` as it was given, since the brain keeps its own.
+        The form of Stable-Baselines3's `predict`: an action, and `state` as it was given, since the
+        brain keeps its own. `episode_start`, a bool or an array of them, clears recurrent state.
+
+        A batch of observations, of shape (batch, channels), gives actions of shape (batch, action
+        channels): each row is answered from cleared state, since the brain has one state. A batch
+        of one row, as of a vector environment of one, continues.
         """
     @property
     def receipt(self, /) -> Receipt:
@@ -1032,7 +1037,7 @@ class Node:
     """
     A value of a graph: what an operation computes.
 
-    Operators work element by element, `@` multiplies matrices; numbers are constants. `.T` is the transpose of a matrix in a product. Functions are methods.
+    Operators work element by element, `@` multiplies matrices; numbers and arrays are constants. `.T` is the transpose of a matrix in a product. Functions are methods.
 
     >>> import tectum as tt
     >>> graph = tt.Graph()
@@ -1078,7 +1083,7 @@ class Node:
         """
         The maximum along an axis, which is removed.
         """
-    def maximum(self, /, other: Node | float) -> Node:
+    def maximum(self, /, other: Node | NDArray[Any] | float) -> Node:
         """
         The maximum of two values, element by element.
         """
@@ -1090,7 +1095,7 @@ class Node:
         """
         The minimum along an axis, which is removed.
         """
-    def minimum(self, /, other: Node | float) -> Node:
+    def minimum(self, /, other: Node | NDArray[Any] | float) -> Node:
         """
         The minimum of two values, element by element.
         """
@@ -1454,7 +1459,7 @@ class Repetition:
 @final
 class Run:
     """
-    What a run of a loop recorded: one row for each period.
+    What a run of a loop recorded: one row for each period. Its arrays are read-only.
     """
     def __len__(self, /) -> int: ...
     def __repr__(self, /) -> str: ...
@@ -1477,7 +1482,8 @@ class Run:
     @property
     def end(self, /) -> str:
         """
-        "completed" or "interrupted".
+        "completed", "stopped" by a `StopSignal`, "interrupted" by an exception, or "failed" by an
+        error of the loop.
         """
     @property
     def ended(self, /) -> NDArray[Any]:
@@ -1703,6 +1709,32 @@ class SpikingNetwork:
         """
 
 @final
+class StopSignal:
+    """
+    Ends a run of a loop from any thread: a `StopSignal` is given to `run_loop` or `run`, and `stop`
+    ends the run after its present period. The run returns what it recorded, with `end` "stopped".
+
+    >>> import threading, tectum as tt
+    >>> signal = tt.StopSignal()
+    >>> threading.Timer(0.1, signal.stop).start()
+    >>> run = tt.run_loop(tt.body("pendulum"), tt.brain("lqr", "pendulum"), seconds=60, stop=signal)
+    >>> run.end, len(run) > 0, signal.is_stopped
+    ('stopped', True, True)
+    """
+    def __new__(cls, /) -> StopSignal: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def is_stopped(self, /) -> bool:
+        """
+        Whether `stop` was called.
+        """
+    def stop(self, /) -> None:
+        """
+        Ends the runs that have this signal. It cannot be taken back: another run needs another
+        signal.
+        """
+
+@final
 class TextStream:
     """
     Pieces of a text while it is generated.
@@ -1785,7 +1817,7 @@ class View:
         NumPy's name of the element type.
         """
 
-def Policy(model: str | PathLike[str], body: Any, *, contract: str | None = None, device: Device | str = ...) -> NativeBrain:
+def Policy(model: str | PathLike[str], body: Any, *, contract: str | PathLike[str] | None = None, device: Device | str = ...) -> NativeBrain:
     """
     A trained policy from an ONNX file, with its contract, for a body.
 
@@ -1794,11 +1826,6 @@ def Policy(model: str | PathLike[str], body: Any, *, contract: str | None = None
 
     Raises FileNotFoundError, DataError for a file or contract that is malformed, UnsupportedError listing operators that are not supported, ValueError naming
     the channel that does not fit.
-    """
-
-def after_fork_in_child() -> None:
-    """
-    Marks this process as a fork of one that imported the package.
     """
 
 def array_address(array: Any) -> int:
@@ -1814,7 +1841,7 @@ def array_address(array: Any) -> int:
     True
     """
 
-def body(name: str, *, start: str | None = None) -> NativeBody:
+def body(name: str | PathLike[str], *, start: str | None = None) -> NativeBody:
     """
     Makes a body: a built-in one, or that of an equation file (`FILE.plant`). `start` is "hanging" or "random"; without it the body's own.
 
@@ -1860,7 +1887,13 @@ def devices() -> list[Any]:
     True
     """
 
-def program(text: str) -> Program:
+def end(seconds: float) -> bool:
+    """
+    Ends the use of Python by other threads; called when the interpreter ends, which then waits for
+    functions of Python that this package called to return. False if some have not after `seconds`.
+    """
+
+def program(text: str | PathLike[str]) -> Program:
     """
     Reads and checks a program from its text, or from a file with the ending .atlas.
 
@@ -1895,7 +1928,7 @@ def repeat(folder: str | PathLike[str], *, device: Device | str | None = None, p
     True
     """
 
-def run(scenario: str, *, device: Device | str = ..., clock: str | None = None, seconds: float | None = None, seed: int | None = None, brain: str | None = None, folder: str | PathLike[str] | None = None, progress: bool = False) -> Run:
+def run(scenario: str | PathLike[str], *, device: Device | str = ..., clock: str | None = None, seconds: float | None = None, seed: int | None = None, brain: str | None = None, folder: str | PathLike[str] | None = None, progress: bool = False, stop: StopSignal | None = None) -> Run:
     """
     Runs a scenario: a built-in name, or the path of a `.toml` file.
 
@@ -1910,7 +1943,7 @@ def run(scenario: str, *, device: Device | str = ..., clock: str | None = None, 
     (50, (50, 4))
     """
 
-def run_loop(body: Any, brain: Any, *, seconds: float = 60.0, clock: str = "real", seed: int = 1, progress: bool = False) -> Run:
+def run_loop(body: Any, brain: Any, *, seconds: float = 60.0, clock: str = "real", seed: int = 1, progress: bool = False, stop: StopSignal | None = None) -> Run:
     """
     A body and a brain, run together on time.
 

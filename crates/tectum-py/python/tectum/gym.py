@@ -37,7 +37,15 @@ class _Spaces:
         self.action: spaces.Space[Any] = spaces.Box(low, high) if self.choices is None else spaces.Discrete(2)
 
     def applied(self, action: Any) -> Any:
-        return action if self.choices is None else self.choices[action]
+        """What the body receives: a choice by its number, or the numbers of its channels, as brains give them."""
+        if self.choices is None or np.asarray(action).dtype.kind == "f":
+            return action
+        return self.choices[action]
+
+
+def _check_render_mode(render_mode: str | None) -> None:
+    if render_mode is not None:
+        raise ValueError(f"render_mode is {render_mode!r}: bodies are not drawn, only None is possible")
 
 
 class BodyEnv(gymnasium.Env[np.ndarray, Any]):
@@ -49,7 +57,9 @@ class BodyEnv(gymnasium.Env[np.ndarray, Any]):
 
     metadata: dict[str, Any] = {"render_modes": []}
 
-    def __init__(self, name: str, start: str | None = None) -> None:
+    def __init__(self, name: str, start: str | None = None, render_mode: str | None = None) -> None:
+        _check_render_mode(render_mode)
+        self.render_mode = render_mode
         self.body: NativeBody = body(name, start=start)
         self._spaces = _Spaces(self.body.spec)
         self.observation_space = self._spaces.observation
@@ -82,8 +92,10 @@ class BodyVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         device: str | Device = "cpu",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
+        render_mode: str | None = None,
     ) -> None:
         super().__init__()
+        _check_render_mode(render_mode)
         self.num_envs = num_envs
         self.bodies = BodyBatch(name, num_envs, start=start, device=device)
         self._spaces = _Spaces(self.bodies.spec)

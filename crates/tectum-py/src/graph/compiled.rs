@@ -1,18 +1,18 @@
 //! A graph on a device.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-use numpy::PyUntypedArrayMethods;
 use pyo3::exceptions::{PyKeyError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use tectum::{DType, Device};
 use tectum_graph::{CompiledGraph as Compiled, Graph, Shape};
 
-use crate::array::{floats, integers, shaped};
+use crate::array::{Array, array, floats, shaped};
 use crate::error::OrRaise;
-use crate::interrupt::detached;
+use crate::exclusive::Exclusive;
+use crate::interrupt::apart;
+use crate::process;
 use crate::receipt::{Receipt, Runs};
 
 /// A value that is given or computed.
@@ -20,6 +20,8 @@ struct Port {
     name: String,
     shape: Vec<usize>,
     dtype: DType,
+    /// How many rows its numbers select from.
+    rows: Option<usize>,
 }
 
 impl Port {
@@ -31,6 +33,7 @@ impl Port {
             name: name.to_owned(),
             shape: shape.sizes().unwrap_or_default(),
             dtype: graph.dtype(node)?,
+            rows: graph.rows(node),
         })
     }
 }
@@ -82,8 +85,13 @@ impl InputPorts {
             .map(|port| port.shape.first().copied().unwrap_or(1))
     }
 
-    /// Fills inputs by name; those that are not given keep their values.
-    pub fn fill(&self, inputs: Option<&Bound<'_, PyDict>>, to: &mut impl Inputs) -> PyResult<()> {
+    /// Converts and checks inputs by name. This runs functions of Python: the network is not locked
+    /// yet.
+    pub fn convert<'py>(
+        &self,
+        inputs: Option<&Bound<'py, PyDict>>,
+    ) -> PyResult<Vec<(String, Values<'py>)>> {
+        let mut converted = Vec::new();
         for (name, value) in inputs.into_iter().flatten() {
             let name: String = name.extract()?;
             let port = self
@@ -98,33 +106,66 @@ impl InputPorts {
                         known.join(", ")
                     ))
                 })?;
-            match port.dtype {
+            let values = match port.dtype {
                 DType::F32 => {
                     let array = floats(&value, &name)?;
                     port.check(array.shape())?;
-                    to.set_floats(&name, array.as_slice()?).or_raise()?;
+                    Values::Floats(array)
                 }
-                dtype => {
-                    let array = value
-                        .py()
-                        .import("numpy")?
-                        .call_method1("asarray", (&value,))?;
-                    port.check(&array.getattr("shape")?.extract::<Vec<usize>>()?)?;
-                    let flat = array.call_method1("reshape", (-1,))?;
-                    match dtype {
-                        DType::U32 => to.set_rows(&name, &integers(&flat, &name)?).or_raise()?,
-                        _ => to
-                            .set_integers(&name, &integers(&flat, &name)?)
-                            .or_raise()?,
-                    }
+                DType::U32 => {
+                    let array = array(&value, &name)?;
+                    port.check(array.shape())?;
+                    port.check_rows(array.slice()?)?;
+                    Values::Rows(array)
                 }
-            }
+                _ => {
+                    let array = array(&value, &name)?;
+                    port.check(array.shape())?;
+                    Values::Integers(array)
+                }
+            };
+            converted.push((name, values));
         }
-        Ok(())
+        Ok(converted)
     }
 }
 
+/// An input that is converted.
+pub enum Values<'py> {
+    Floats(Array<'py, f32>),
+    Rows(Array<'py, u32>),
+    Integers(Array<'py, i32>),
+}
+
+/// Fills inputs by name; those that are not given keep their values.
+pub fn fill(inputs: &[(String, Values<'_>)], to: &mut impl Inputs) -> PyResult<()> {
+    inputs.iter().try_for_each(|(name, values)| {
+        match values {
+            Values::Floats(array) => to.set_floats(name, array.slice()?),
+            Values::Rows(array) => to.set_rows(name, array.slice()?),
+            Values::Integers(array) => to.set_integers(name, array.slice()?),
+        }
+        .or_raise()
+    })
+}
+
 impl Port {
+    /// Refuses numbers of rows that no table and no logits have.
+    fn check_rows(&self, numbers: &[u32]) -> PyResult<()> {
+        let Some(rows) = self.rows else {
+            return Ok(());
+        };
+        match numbers.iter().position(|number| *number as usize >= rows) {
+            None => Ok(()),
+            Some(place) => Err(PyValueError::new_err(format!(
+                "input {:?}: row {place} has the number {}, needs 0 to {}",
+                self.name,
+                numbers[place],
+                rows.saturating_sub(1)
+            ))),
+        }
+    }
+
     fn check(&self, shape: &[usize]) -> PyResult<()> {
         if shape == self.shape {
             return Ok(());
@@ -136,33 +177,33 @@ impl Port {
     }
 }
 
-/// The parameters of a graph as a dict of arrays, read one by one.
+/// The parameters of a graph, read one by one.
+pub fn read_parameters(
+    graph: &Graph,
+    read: impl Fn(&str) -> tectum::Result<Vec<f32>>,
+) -> tectum::Result<Vec<Vec<f32>>> {
+    graph.parameters().map(|(name, ..)| read(name)).collect()
+}
+
+/// The parameters of a graph as a dict of arrays.
 pub fn parameters<'py>(
     py: Python<'py>,
     graph: &Graph,
-    read: impl Fn(&str) -> tectum::Result<Vec<f32>>,
+    read: Vec<Vec<f32>>,
 ) -> PyResult<Bound<'py, PyDict>> {
     let values = PyDict::new(py);
-    for (name, _, shape) in graph.parameters() {
-        values.set_item(
-            name,
-            shaped(
-                py,
-                read(name).or_raise()?,
-                &shape.sizes().unwrap_or_default(),
-            )?,
-        )?;
+    for ((name, _, shape), read) in graph.parameters().zip(read) {
+        values.set_item(name, shaped(py, read, &shape.sizes().unwrap_or_default())?)?;
     }
     Ok(values)
 }
 
-/// Replaces parameters from a dict of arrays.
-pub fn set_parameters(
+/// Converts and checks parameters of a dict of arrays.
+pub fn convert_parameters(
     graph: &Graph,
     values: &Bound<'_, PyDict>,
-    mut write: impl FnMut(&str, &[f32]) -> tectum::Result<()>,
-) -> PyResult<()> {
-    let mut given = Vec::new();
+) -> PyResult<Vec<(String, Vec<f32>)>> {
+    let mut converted = Vec::new();
     for (name, value) in values {
         let name: String = name.extract()?;
         let shape = graph
@@ -183,11 +224,9 @@ pub fn set_parameters(
                 array.shape()
             )));
         }
-        given.push((name, array));
+        converted.push((name, array.into_vec()?));
     }
-    given
-        .iter()
-        .try_for_each(|(name, array)| write(name, array.as_slice()?).or_raise())
+    Ok(converted)
 }
 
 /// A graph on a device: calling it with its inputs as keywords returns a dict of its outputs.
@@ -195,36 +234,30 @@ pub fn set_parameters(
 /// Inputs that are not given keep the values of the call before.
 #[pyclass(frozen, module = "tectum")]
 pub struct CompiledGraph {
-    inner: Mutex<Compiled>,
+    inner: Exclusive<Compiled>,
     runs: Runs,
-    graph: Graph,
+    graph: Arc<Graph>,
     inputs: InputPorts,
     outputs: Vec<Port>,
 }
 
 impl CompiledGraph {
-    pub fn new(py: Python<'_>, graph: Graph, device: Option<&Device>) -> PyResult<Self> {
-        detached(py, || {
-            let inner = graph.compile(device)?;
+    pub fn new(py: Python<'_>, graph: Graph, device: Option<Device>) -> PyResult<Self> {
+        apart(py, move || {
+            let inner = graph.compile(device.as_ref())?;
             let runs = Runs::new(inner.device(), inner.code());
             let outputs = graph
                 .outputs()
                 .map(|output| Port::new(&graph, output))
                 .collect::<tectum::Result<_>>()?;
             Ok(Self {
-                inner: Mutex::new(inner),
+                inner: Exclusive::new(inner),
                 runs,
                 inputs: InputPorts::new(&graph)?,
                 outputs,
-                graph,
+                graph: Arc::new(graph),
             })
         })
-    }
-
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Compiled> {
-        self.inner
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -232,20 +265,22 @@ impl CompiledGraph {
 impl CompiledGraph {
     /// Computes the outputs.
     ///
-    /// Raises KeyError for an unknown input, ValueError for a wrong shape or an input that was
-    /// never given.
+    /// Raises KeyError for an unknown input, ValueError for a wrong shape, a number that the input
+    /// cannot hold, a number of a row that does not exist, or an input that was never given.
     #[pyo3(signature = (**inputs))]
     fn __call__<'py>(
         &self,
         py: Python<'py>,
         inputs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyDict>> {
-        let mut network = self.lock(py);
-        self.inputs.fill(inputs, &mut *network)?;
-        {
-            let network = &mut *network;
-            detached(py, || self.runs.timed(|| network.run()))?;
-        }
+        let _call = process::enter(py)?;
+        let converted = self.inputs.convert(inputs)?;
+        let mut network = self.inner.lock(py)?;
+        fill(&converted, &mut *network)?;
+        let runs = self.runs.clone();
+        let (network, ()) = self
+            .inner
+            .run(py, network, move |network| runs.timed(|| network.run()))?;
         let outputs = PyDict::new(py);
         for port in &self.outputs {
             let array = match port.dtype {
@@ -268,24 +303,32 @@ impl CompiledGraph {
     /// The parameters by name, copied from the device.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let network = self.lock(py);
-        parameters(py, &self.graph, |name| network.parameter(name))
+        let _call = process::enter(py)?;
+        let (network, graph) = (self.inner.lock(py)?, self.graph.clone());
+        let (_, read) = self.inner.run(py, network, move |network| {
+            read_parameters(&graph, |name| network.parameter(name))
+        })?;
+        parameters(py, &self.graph, read)
     }
 
     /// Replaces parameters, from a dict of arrays by name.
     ///
     /// Raises KeyError for an unknown name, ValueError for a wrong shape; nothing changes then.
     fn set_parameters(&self, py: Python<'_>, values: &Bound<'_, PyDict>) -> PyResult<()> {
-        let mut network = self.lock(py);
-        set_parameters(&self.graph, values, |name, data| {
-            network.set_parameter(name, data)
-        })
+        let _call = process::enter(py)?;
+        let converted = convert_parameters(&self.graph, values)?;
+        let network = self.inner.lock(py)?;
+        self.inner.run(py, network, move |network| {
+            let mut parameters = converted.iter();
+            parameters.try_for_each(|(name, data)| network.set_parameter(name, data))
+        })?;
+        Ok(())
     }
 
     /// On which device and by which code the calls were computed.
     #[getter]
-    fn receipt(&self) -> Receipt {
-        self.runs.receipt()
+    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        self.runs.receipt(py)
     }
 
     fn __repr__(&self) -> String {

@@ -1,19 +1,19 @@
 //! Training by AdamW.
 
 use std::path::PathBuf;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use pyo3::exceptions::{PyKeyError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::sync::MutexExt;
 use pyo3::types::PyDict;
 use tectum_graph::{Batches, Graph, Init, Trainer as Training};
 
-use super::compiled::{InputPorts, Inputs, parameters, set_parameters};
-use crate::body::locked;
+use super::compiled::{InputPorts, Inputs, convert_parameters, fill, parameters, read_parameters};
 use crate::error::OrRaise;
-use crate::interrupt::detached;
+use crate::exclusive::Exclusive;
+use crate::process;
 use crate::receipt::{Receipt, Runs};
+use crate::whole;
 
 impl Inputs for Training {
     fn set_floats(&mut self, name: &str, data: &[f32]) -> tectum::Result<()> {
@@ -64,9 +64,9 @@ impl InitArgument {
 /// and device give the same bits.
 #[pyclass(frozen, module = "tectum")]
 pub struct Trainer {
-    inner: Mutex<Training>,
+    inner: Exclusive<Training>,
     runs: Runs,
-    graph: Graph,
+    graph: Arc<Graph>,
     inputs: InputPorts,
 }
 
@@ -74,16 +74,10 @@ impl Trainer {
     pub fn new(graph: Graph, inner: Training) -> tectum::Result<Self> {
         Ok(Self {
             runs: Runs::new(inner.device(), inner.code()),
-            inner: Mutex::new(inner),
+            inner: Exclusive::new(inner),
             inputs: InputPorts::new(&graph)?,
-            graph,
+            graph: Arc::new(graph),
         })
-    }
-
-    fn lock(&self, py: Python<'_>) -> MutexGuard<'_, Training> {
-        self.inner
-            .lock_py_attached(py)
-            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -96,13 +90,14 @@ impl Trainer {
     ///
     /// Without rules, parameters whose names end in `bias` are zeros, in `gain` ones, others
     /// "xavier_uniform". Raises ValueError for a rule that matches none.
-    #[pyo3(signature = (seed, rules = None))]
+    #[pyo3(signature = (seed: "int", rules = None))]
     fn initialize(
         &self,
         py: Python<'_>,
-        seed: u64,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
         rules: Option<&Bound<'_, PyDict>>,
     ) -> PyResult<()> {
+        let _call = process::enter(py)?;
         let mut given: Vec<(String, Init)> = Vec::new();
         for (pattern, rule) in rules.into_iter().flatten() {
             let rule = rule.extract::<InitArgument>().map_err(|_| {
@@ -124,28 +119,39 @@ impl Trainer {
                 .map(|(name, ..)| (name.to_owned(), standard(name)))
                 .collect();
         }
-        let rules: Vec<(&str, Init)> = given
-            .iter()
-            .map(|(pattern, init)| (pattern.as_str(), *init))
-            .collect();
-        self.lock(py).initialize(seed, &rules).or_raise()
+        let training = self.inner.lock(py)?;
+        self.inner.run(py, training, move |training| {
+            let rules: Vec<(&str, Init)> = given
+                .iter()
+                .map(|(pattern, init)| (pattern.as_str(), *init))
+                .collect();
+            training.initialize(seed, &rules)
+        })?;
+        Ok(())
     }
 
     /// Takes one step on the inputs given as keywords and returns the loss before it. Inputs that
     /// are not given keep their values.
     ///
-    /// Raises KeyError for an unknown input, ValueError for a wrong shape or an input that was
-    /// never given.
+    /// If a handler of signals raises during a long step, such as Ctrl-C, the step is completed
+    /// without its caller, and the next call waits for it.
+    ///
+    /// Raises KeyError for an unknown input, ValueError for a wrong shape, a number that the input
+    /// cannot hold, a class that the logits do not have, or an input that was never given.
     #[pyo3(signature = (**inputs))]
     fn step(&self, py: Python<'_>, inputs: Option<&Bound<'_, PyDict>>) -> PyResult<f32> {
-        let mut training = self.lock(py);
-        self.inputs.fill(inputs, &mut *training)?;
-        let (training, mut loss) = (&mut *training, 0.0);
-        detached(py, || {
-            self.runs.timed(|| {
+        let _call = process::enter(py)?;
+        let converted = self.inputs.convert(inputs)?;
+        let mut training = self.inner.lock(py)?;
+        fill(&converted, &mut *training)?;
+        let runs = self.runs.clone();
+        let (_, loss) = self.inner.run(py, training, move |training| {
+            let mut loss = 0.0;
+            runs.timed(|| {
                 loss = training.step()?;
                 Ok(*training.last_run())
-            })
+            })?;
+            Ok(loss)
         })?;
         Ok(loss)
     }
@@ -158,15 +164,16 @@ impl Trainer {
     /// after a step.
     ///
     /// Raises ValueError for arrays of different lengths or fewer samples than a batch has.
-    #[pyo3(signature = (*, epochs = 1, seed = 0, progress = false, **arrays))]
+    #[pyo3(signature = (*, epochs: "int" = 1, seed: "int" = 0, progress = false, **arrays))]
     fn fit<'py>(
         &self,
         py: Python<'py>,
-        epochs: u32,
-        seed: u64,
+        #[pyo3(from_py_with = whole::epochs)] epochs: u32,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
         progress: bool,
         arrays: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Vec<f32>> {
+        let _call = process::enter(py)?;
         let numpy = py.import("numpy")?;
         let mut whole: Vec<(String, Bound<'py, PyAny>)> = Vec::new();
         for (name, value) in arrays.into_iter().flatten() {
@@ -202,7 +209,7 @@ impl Trainer {
         } else {
             None
         };
-        let mut losses = Vec::with_capacity(epochs as usize);
+        let mut losses = Vec::new();
         for epoch in 0..epochs {
             let (mut sum, mut count) = (0.0, 0);
             for rows in batches.epoch(epoch) {
@@ -231,50 +238,68 @@ impl Trainer {
 
     /// Steps taken, including those before a checkpoint that was loaded.
     #[getter]
-    fn steps(&self, py: Python<'_>) -> u64 {
-        self.lock(py).steps()
+    fn steps(&self, py: Python<'_>) -> PyResult<u64> {
+        let _call = process::enter(py)?;
+        Ok(self.inner.lock(py)?.steps())
     }
 
     /// The parameters by name, copied from the device.
     #[getter]
     fn parameters<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let training = self.lock(py);
-        parameters(py, &self.graph, |name| training.parameter(name))
+        let _call = process::enter(py)?;
+        let (training, graph) = (self.inner.lock(py)?, self.graph.clone());
+        let (_, read) = self.inner.run(py, training, move |training| {
+            read_parameters(&graph, |name| training.parameter(name))
+        })?;
+        parameters(py, &self.graph, read)
     }
 
     /// Replaces parameters, from a dict of arrays by name; moments are unchanged.
     ///
     /// Raises KeyError for an unknown name, ValueError for a wrong shape; nothing changes then.
     fn set_parameters(&self, py: Python<'_>, values: &Bound<'_, PyDict>) -> PyResult<()> {
-        let mut training = self.lock(py);
-        set_parameters(&self.graph, values, |name, data| {
-            training.set_parameter(name, data)
-        })
+        let _call = process::enter(py)?;
+        let converted = convert_parameters(&self.graph, values)?;
+        let training = self.inner.lock(py)?;
+        self.inner.run(py, training, move |training| {
+            let mut parameters = converted.iter();
+            parameters.try_for_each(|(name, data)| training.set_parameter(name, data))
+        })?;
+        Ok(())
     }
 
     /// Writes parameters, moments and the number of steps to a safetensors file.
     fn save(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || locked(&self.inner).save(&path))
+        let _call = process::enter(py)?;
+        let training = self.inner.lock(py)?;
+        self.inner
+            .run(py, training, move |training| training.save(&path))?;
+        Ok(())
     }
 
     /// Continues from a checkpoint, with the same bits as without the interruption.
     ///
     /// Raises DataError naming the array that does not fit; nothing changes then.
     fn load(&self, py: Python<'_>, path: PathBuf) -> PyResult<()> {
-        detached(py, || locked(&self.inner).load(&path))
+        let _call = process::enter(py)?;
+        let training = self.inner.lock(py)?;
+        self.inner
+            .run(py, training, move |training| training.load(&path))?;
+        Ok(())
     }
 
     /// On which device and by which code the steps were computed.
     #[getter]
-    fn receipt(&self) -> Receipt {
-        self.runs.receipt()
+    fn receipt(&self, py: Python<'_>) -> PyResult<Receipt> {
+        self.runs.receipt(py)
     }
 
-    fn __repr__(&self, py: Python<'_>) -> String {
-        format!(
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let _call = process::enter(py)?;
+        Ok(format!(
             "<tectum trainer: {} parameters, {} steps>",
             self.graph.parameters().count(),
-            self.lock(py).steps()
-        )
+            self.inner.lock(py)?.steps()
+        ))
     }
 }

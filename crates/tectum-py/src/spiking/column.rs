@@ -1,10 +1,10 @@
 //! Columns of whole numbers that are read in place: one number for each synapse.
 
-use numpy::{PyReadonlyArrayDyn, PyUntypedArrayMethods};
+use numpy::PyReadonlyArrayDyn;
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 
-use crate::array::integers;
+use crate::array::{in_place, integers};
 
 /// Columns of arrays of some element types, and their numbers.
 macro_rules! columns {
@@ -37,7 +37,7 @@ macro_rules! columns {
             fn in_place(value: &Bound<'py, PyAny>) -> Option<Self> {
                 $(
                     if let Ok(array) = value.extract::<PyReadonlyArrayDyn<'py, $element>>() {
-                        return array.is_c_contiguous().then_some(Self::$kind(array));
+                        return in_place(&array, "").is_ok().then_some(Self::$kind(array));
                     }
                 )+
                 None
@@ -49,7 +49,7 @@ macro_rules! columns {
                     Self::Same(number) => Numbers::Same(*number),
                     Self::Made(numbers) => Numbers::Made(numbers),
                     Self::Wide(numbers) => Numbers::Wide(numbers),
-                    $(Self::$kind(array) => Numbers::$kind(array.as_slice()?),)+
+                    $(Self::$kind(array) => Numbers::$kind(in_place(array, "a column")?),)+
                 })
             }
         }

@@ -15,7 +15,9 @@ use tectum_spiking::{
 use super::{SpikingNetwork, unknown_area};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
-use crate::interrupt::{detached, interruptible};
+use crate::interrupt::{LongWork, apart};
+use crate::process;
+use crate::whole;
 
 /// An area of a genome: `id`, `name`, `role` ("core", "input", "output", "memory" or "custom"),
 /// `size` in voxels along x, y and z, and its `neurons`.
@@ -109,6 +111,7 @@ impl Genome {
         strict: bool,
         weight_loss: &str,
     ) -> PyResult<Self> {
+        let _call = process::enter(py)?;
         let units: UnitPolicy = units
             .parse()
             .map_err(|error| PyValueError::new_err(format!("units: {error}")))?;
@@ -120,7 +123,7 @@ impl Genome {
             weight_loss,
             strict,
         };
-        let inner = detached(py, || genomes::Genome::read(&path, &options))?;
+        let inner = apart(py, move || genomes::Genome::read(&path, &options))?;
         Ok(Self {
             inner: Arc::new(inner),
         })
@@ -176,23 +179,24 @@ impl Genome {
     /// `SpikingNetwork`. With `progress`, tqdm shows it.
     ///
     /// Raises ValueError or UnsupportedError naming area or mapping.
-    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), seed = 0, stimulus = 0.0, stimulus_amount = 1.0, learns = true, memory_neurons = 1024, silence = "catch_up", progress = false))]
+    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), seed: "int" = 0, stimulus = 0.0, stimulus_amount = 1.0, learns = true, memory_neurons: "int" = 1024, silence = "catch_up", progress = false))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn network(
         &self,
         py: Python<'_>,
         device: DeviceArgument<'_>,
-        seed: u64,
+        #[pyo3(from_py_with = whole::seed)] seed: u64,
         stimulus: f64,
         stimulus_amount: f32,
         learns: bool,
-        memory_neurons: u32,
+        #[pyo3(from_py_with = whole::memory_neurons)] memory_neurons: u32,
         silence: &str,
         progress: bool,
     ) -> PyResult<SpikingNetwork> {
+        let _call = process::enter(py)?;
         let (device, idle_update) = (device.open(py)?, super::idle_update(silence)?);
         let genome = self.inner.clone();
-        interruptible(py, progress, |interrupt| {
+        LongWork::new(py, progress)?.run(py, move |interrupt| {
             let stimulus = Stimulus::new(&genome, stimulus, seed)
                 .and_then(|stimulus| stimulus.with_amount(stimulus_amount))
                 .or_raise()?;
@@ -221,12 +225,12 @@ impl Genome {
                 connected.network,
                 device.as_ref(),
                 &simulated,
-                Some(&stimulus),
+                Some(stimulus),
             )
             .or_raise()?;
             let mut notes = connected.notes;
             notes.extend(learns.then(|| genome.weight_loss().note()));
-            Ok(network.of_genome(genome, options, stimulus, connected.memories, notes))
+            Ok(network.of_genome(genome, options, connected.memories, notes))
         })
     }
 

@@ -7,6 +7,7 @@ use pyo3::prelude::*;
 
 use crate::array::shaped;
 use crate::body::locked;
+use crate::process::enter;
 
 /// Firings in the order of their bursts.
 #[derive(Default)]
@@ -88,20 +89,26 @@ impl SpikeMonitor {
 impl SpikeMonitor {
     /// The burst of each firing, ascending: uint32 of shape (firings,).
     #[getter]
-    fn t<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, &locked(&self.log).bursts)
+    fn t<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let _call = enter(py)?;
+        let bursts = locked(&self.log).bursts.clone();
+        Ok(PyArray1::from_vec(py, bursts))
     }
 
     /// The neuron of each firing: uint32 of shape (firings,).
     #[getter]
-    fn i<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, &locked(&self.log).neurons)
+    fn i<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let _call = enter(py)?;
+        let neurons = locked(&self.log).neurons.clone();
+        Ok(PyArray1::from_vec(py, neurons))
     }
 
     /// Forgets the firings so far.
-    fn clear(&self) {
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let _call = enter(py)?;
         let mut log = locked(&self.log);
         (log.bursts, log.neurons) = (Vec::new(), Vec::new());
+        Ok(())
     }
 
     /// Draws the record by matplotlib, and returns the axes.
@@ -115,15 +122,16 @@ impl SpikeMonitor {
             .call_method1("plot_spikes", (this, axes))
     }
 
-    fn __len__(&self) -> usize {
-        locked(&self.log).bursts.len()
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let _call = enter(py)?;
+        Ok(locked(&self.log).bursts.len())
     }
 
-    fn __repr__(&self) -> String {
-        format!(
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!(
             "<tectum spike monitor: {} firings>",
-            locked(&self.log).bursts.len()
-        )
+            self.__len__(py)?
+        ))
     }
 }
 
@@ -151,28 +159,38 @@ impl PotentialMonitor {
 impl PotentialMonitor {
     /// The bursts, ascending: uint32 of shape (rows,).
     #[getter]
-    fn t<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, &locked(&self.log).bursts)
+    fn t<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let _call = enter(py)?;
+        let bursts = locked(&self.log).bursts.clone();
+        Ok(PyArray1::from_vec(py, bursts))
     }
 
     /// The potentials: float64 of shape (rows, neurons), in units of psp times weight.
     #[getter]
     fn v<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let log = locked(&self.log);
-        let shape = [log.bursts.len(), log.selected.len()];
-        shaped(py, log.potentials.clone(), &shape)
+        let _call = enter(py)?;
+        let (potentials, shape) = {
+            let log = locked(&self.log);
+            let shape = [log.bursts.len(), log.selected.len()];
+            (log.potentials.clone(), shape)
+        };
+        shaped(py, potentials, &shape)
     }
 
     /// The recorded neurons, in the order of the columns of `v`: uint32 of shape (neurons,).
     #[getter]
-    fn i<'py>(&self, py: Python<'py>) -> Bound<'py, PyArray1<u32>> {
-        PyArray1::from_slice(py, &locked(&self.log).selected)
+    fn i<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<u32>>> {
+        let _call = enter(py)?;
+        let selected = locked(&self.log).selected.clone();
+        Ok(PyArray1::from_vec(py, selected))
     }
 
     /// Forgets the potentials so far.
-    fn clear(&self) {
+    fn clear(&self, py: Python<'_>) -> PyResult<()> {
+        let _call = enter(py)?;
         let mut log = locked(&self.log);
         (log.bursts, log.potentials) = (Vec::new(), Vec::new());
+        Ok(())
     }
 
     /// Draws the record by matplotlib, and returns the axes.
@@ -186,16 +204,18 @@ impl PotentialMonitor {
             .call_method1("plot_potentials", (this, axes))
     }
 
-    fn __len__(&self) -> usize {
-        locked(&self.log).bursts.len()
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let _call = enter(py)?;
+        Ok(locked(&self.log).bursts.len())
     }
 
-    fn __repr__(&self) -> String {
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        let _call = enter(py)?;
         let log = locked(&self.log);
-        format!(
+        Ok(format!(
             "<tectum potential monitor: {} neurons, {} bursts>",
             log.selected.len(),
             log.bursts.len()
-        )
+        ))
     }
 }

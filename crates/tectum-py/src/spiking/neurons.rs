@@ -1,13 +1,13 @@
 //! Groups of neurons before they are connected.
 
-use std::sync::Mutex;
-
 use pyo3::prelude::*;
 use pyo3::types::PyRange;
 use tectum_spiking::NeuronOptions;
 
-use crate::body::locked;
 use crate::error::OrRaise;
+use crate::exclusive::Exclusive;
+use crate::process;
+use crate::whole;
 
 /// Groups of neurons with the same options, for `SpikingNetwork`.
 ///
@@ -18,15 +18,14 @@ use crate::error::OrRaise;
 /// >>> len(neurons)
 /// 100
 #[pyclass(frozen, module = "tectum")]
-#[derive(Default)]
 pub struct Neurons {
-    inner: Mutex<tectum_spiking::Neurons>,
+    inner: Exclusive<tectum_spiking::Neurons>,
 }
 
 impl Neurons {
     /// The neurons so far.
-    pub fn inner(&self) -> tectum_spiking::Neurons {
-        locked(&self.inner).clone()
+    pub fn copy(&self, py: Python<'_>) -> PyResult<tectum_spiking::Neurons> {
+        Ok(self.inner.lock(py)?.clone())
     }
 }
 
@@ -34,7 +33,9 @@ impl Neurons {
 impl Neurons {
     #[new]
     fn new() -> Self {
-        Self::default()
+        Self {
+            inner: Exclusive::new(tectum_spiking::Neurons::default()),
+        }
     }
 
     /// Adds `count` neurons with the same options and returns their numbers.
@@ -48,7 +49,7 @@ impl Neurons {
     /// it to each with `uniform_psp`; with `potential_driven_psp` it sends the potential.
     ///
     /// Raises ValueError naming the option that is out of range.
-    #[pyo3(signature = (count, *, threshold = 1.0, threshold_limit = None, resting_potential = 0.0, leak = 0.0, excitability = 1.0, refractory = 0, consecutive_fire_limit = 0, snooze = 0, charge_accumulation = true, psp = 1, uniform_psp = false, potential_driven_psp = false))]
+    #[pyo3(signature = (count: "int", *, threshold = 1.0, threshold_limit = None, resting_potential = 0.0, leak = 0.0, excitability = 1.0, refractory: "int" = 0, consecutive_fire_limit: "int" = 0, snooze: "int" = 0, charge_accumulation = true, psp: "int" = 1, uniform_psp = false, potential_driven_psp = false))]
     #[allow(
         clippy::too_many_arguments,
         clippy::fn_params_excessive_bools,
@@ -57,17 +58,17 @@ impl Neurons {
     fn add<'py>(
         &self,
         py: Python<'py>,
-        count: u32,
+        #[pyo3(from_py_with = whole::count)] count: u32,
         threshold: f32,
         threshold_limit: Option<f32>,
         resting_potential: f32,
         leak: f32,
         excitability: f32,
-        refractory: u16,
-        consecutive_fire_limit: u16,
-        snooze: u16,
+        #[pyo3(from_py_with = whole::refractory)] refractory: u16,
+        #[pyo3(from_py_with = whole::consecutive_fire_limit)] consecutive_fire_limit: u16,
+        #[pyo3(from_py_with = whole::snooze)] snooze: u16,
         charge_accumulation: bool,
-        psp: u8,
+        #[pyo3(from_py_with = whole::psp)] psp: u8,
         uniform_psp: bool,
         potential_driven_psp: bool,
     ) -> PyResult<Bound<'py, PyRange>> {
@@ -85,15 +86,17 @@ impl Neurons {
             uniform_psp,
             potential_driven_psp,
         };
-        let added = locked(&self.inner).add(count, &options).or_raise()?;
+        let _call = process::enter(py)?;
+        let added = self.inner.lock(py)?.add(count, &options).or_raise()?;
         PyRange::new(py, added.start as isize, added.end as isize)
     }
 
-    fn __len__(&self) -> usize {
-        locked(&self.inner).len() as usize
+    fn __len__(&self, py: Python<'_>) -> PyResult<usize> {
+        let _call = process::enter(py)?;
+        Ok(self.inner.lock(py)?.len() as usize)
     }
 
-    fn __repr__(&self) -> String {
-        format!("<tectum neurons: {}>", locked(&self.inner).len())
+    fn __repr__(&self, py: Python<'_>) -> PyResult<String> {
+        Ok(format!("<tectum neurons: {}>", self.__len__(py)?))
     }
 }
