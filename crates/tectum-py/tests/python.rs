@@ -50,8 +50,8 @@ fn traces() -> String {
     serde_json::to_string(&traces.expect("every scenario runs")).expect("JSON")
 }
 
-/// Runs pytest with the package as cargo has just built it.
-fn run_pytest(arguments: &[&str]) {
+/// Runs pytest with the package as cargo has just built it; the variables are computed only then.
+fn run_pytest(arguments: &[&str], variables: fn() -> Vec<(&'static str, String)>) {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     let python = interpreter(&here.join("../.."));
     let has_modules = Command::new(&python)
@@ -89,7 +89,7 @@ fn run_pytest(arguments: &[&str]) {
         .current_dir(here)
         .env("PYTHONPATH", site.path())
         .env("PYTHONDONTWRITEBYTECODE", "1")
-        .env("TECTUM_TRACES", traces())
+        .envs(variables())
         .output()
         .expect("Python");
     let printed = String::from_utf8_lossy(&tests.stdout);
@@ -99,10 +99,12 @@ fn run_pytest(arguments: &[&str]) {
 
 #[test]
 fn the_tests_of_the_package_pass() {
-    run_pytest(&["tests", "--ignore=tests/test_random_calls.py"]);
+    run_pytest(&["tests", "--ignore=tests/test_random_calls.py"], || {
+        vec![("TECTUM_TRACES", traces())]
+    });
 }
 
 #[test]
 fn random_calls_of_the_package_end_as_they_should() {
-    run_pytest(&["-s", "tests/test_random_calls.py"]);
+    run_pytest(&["-s", "tests/test_random_calls.py"], Vec::new);
 }
