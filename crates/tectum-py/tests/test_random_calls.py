@@ -6,11 +6,24 @@ import sys
 
 import pytest
 
-pytest.importorskip("resource", reason="the system has no limits of memory")
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="memory is limited and measured as Linux does")
+PROGRAM = pathlib.Path(__file__).with_name("random_calls")
+
+
+def ended(*arguments):
+    return subprocess.run([sys.executable, str(PROGRAM), *map(str, arguments)], capture_output=True, text=True)
+
+
+def test_a_crash_is_found(tmp_path):
+    script = tmp_path / "calls.txt"
+    script.write_text("v0 := tt.Graph()\nos.kill(os.getpid(), 11)")
+    result = ended("--script", script)
+    assert result.returncode == 1 and "signal: SIGSEGV" in result.stdout, result.stdout + result.stderr
+    script.write_text("v0 := tt.Graph()\nv0.input(5, 5)")
+    assert ended("--script", script).returncode == 0
 
 
 def test_random_calls_end_as_they_should():
-    program = pathlib.Path(__file__).with_name("random_calls")
-    ended = subprocess.run([sys.executable, str(program)], capture_output=True, text=True)
-    print(ended.stdout)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
+    result = ended()
+    print(result.stdout)
+    assert result.returncode == 0, result.stdout + result.stderr

@@ -1,5 +1,6 @@
 """A child process: makes calls, and writes each to a file before."""
 
+import contextlib
 import faulthandler
 import gc
 import json
@@ -72,6 +73,9 @@ def run(job):
     with open("/proc/self/statm") as file:
         mapped = int(file.read().split()[0]) * resource.getpagesize()
     resource.setrlimit(resource.RLIMIT_AS, (mapped + ADDRESS_SPACE, mapped + ADDRESS_SPACE))
+    # Slow to import: a call that draws would be interrupted each time.
+    with contextlib.suppress(ImportError):
+        import matplotlib.pyplot  # noqa: F401
     caller = Caller(log, job["interrupt_s"], report)
     called, succeeded = {}, {}
 
@@ -98,7 +102,7 @@ def run(job):
                 if member is not None:
                     called[str(member)] = called.get(str(member), 0) + 1
                     succeeded[str(member)] = succeeded.get(str(member), 0) + (outcome == "ended")
-                kept = sequence.keep(result)
+                kept = sequence.keep(result) if member is not None else None
                 if kept:
                     caller.evaluate(kept, sequence.names)
                 del result

@@ -14,7 +14,7 @@ import time
 
 import tectum as tt
 from child import CALLS_OF_SEQUENCE
-from sequence import MEMBERS
+from sequence import MEMBERS, REACHABLE
 from texts import RECIPES
 
 DEFAULT_CALLS = 2_000
@@ -28,6 +28,8 @@ NOMINAL_START_S = 1.5
 CALLS_OF_REPETITION = 400
 # Runs that shorten the script of one finding.
 SHORTENING_RUNS = 30
+# Calls of a finding that are printed: the last ones.
+PRINTED_CALLS = 60
 # Seconds after which the script of a finding is not shortened further.
 SHORTENING_S = 60.0
 # Findings after which no more children are started.
@@ -39,7 +41,10 @@ class Finding:
         self.kind, self.text, self.seed, self.calls, self.errors = kind, text, seed, calls, errors
 
     def __str__(self):
-        lines = [f"{self.kind}: {self.text} (sequence {self.seed})", *(f"    {call}" for call in self.calls)]
+        left_out = len(self.calls) - PRINTED_CALLS
+        lines = [f"{self.kind}: {self.text} (sequence {self.seed})"]
+        lines += [f"    # {left_out} calls before"] if left_out > 0 else []
+        lines += [f"    {call}" for call in self.calls[-PRINTED_CALLS:]]
         return "\n".join(lines + [f"    # {line}" for line in self.errors.splitlines()[-25:]])
 
     @property
@@ -232,10 +237,10 @@ def judge(calls, findings, summaries):
             for name, count in summary[part].items():
                 total[name] = total.get(name, 0) + count
     print(f"{sum(outcomes.values())} calls:", ", ".join(f"{count} {name}" for name, count in sorted(outcomes.items(), key=lambda item: -item[1])))
-    reachable = [str(member) for member in MEMBERS if member.owner is None or member.owner in RECIPES]
-    never = [name for name in reachable if not called.get(name)]
-    failed = [name for name in reachable if called.get(name) and not succeeded.get(name)]
-    print(f"{len(reachable) - len(never)} of {len(reachable)} members called; without success: {', '.join(failed) or 'none'}")
+    names = [str(member) for member in REACHABLE]
+    never = [name for name in names if not called.get(name)]
+    failed = [name for name in names if called.get(name) and not succeeded.get(name)]
+    print(f"{len(names) - len(never)} of {len(names)} members called; without success: {', '.join(failed) or 'none'}")
     print(f"{len(findings)} findings")
     # With many calls, one that is never made is a mistake of this program.
     if calls >= 20_000 and never and not findings:

@@ -9,7 +9,7 @@ import tectum as tt
 
 import arguments
 from texts import ARRAY_SHAPES, ELEMENT_TYPES, FLOATS, HINTS, HUGE_ARRAYS, INTEGERS, KEYWORDS, OPERATORS
-from texts import PATHS, PLAIN, PROTOCOLS, RARE, RECIPES, STRINGS, WRONG, WRONG_PATHS
+from texts import PATHS, PLAIN, PROTOCOLS, RARE, RECIPES, STRINGS, WHOLE, WRONG, WRONG_PATHS
 
 # Functions that are not called: this one disables the package in the process.
 NOT_CALLED = {"after_fork_in_child"}
@@ -60,6 +60,8 @@ def kind_of(item):
 
 
 MEMBERS, CLASSES = interface()
+# Those of which an object can be made on any machine.
+REACHABLE = [member for member in MEMBERS if member.owner is None or member.owner in RECIPES]
 READABLE = {name: [member.name for member in MEMBERS if member.owner == name and member.kind in ("get", "call")] for name in CLASSES}
 
 
@@ -70,15 +72,16 @@ class Sequence:
         self.draw = random.Random(seed)
         self.focus = focus
         self.objects = {}
+        self.named = 0
         self.names = dict(vars(arguments))
         self.pending = []
 
     def next_call(self):
         """The member that is called, if it is not the maker of an argument, and the text of the call."""
         if not self.pending:
-            candidates = MEMBERS
+            candidates = REACHABLE
             if self.focus:
-                candidates = [member for member in MEMBERS if self.focus in (member.owner, member.name)]
+                candidates = [member for member in REACHABLE if self.focus in (member.owner, member.name)]
             member = self.draw.choice(candidates)
             if member.name in RARE and self.draw.random() < 0.5:
                 member = self.draw.choice(candidates)
@@ -91,6 +94,9 @@ class Sequence:
         return self.pending.pop(0)
 
     def call(self, member):
+        whole = WHOLE.get(str(member))
+        if whole and self.draw.random() < 0.3:
+            return self.filled(self.draw.choice(whole))
         if member.kind == "new":
             return f"tt.{member.owner}{self.arguments(member, member.owner)}"
         if member.owner is None:
@@ -129,14 +135,14 @@ class Sequence:
             parts += [part for part in [self.draw.choice(KEYWORDS[str(member)])] if part]
         elif member.any_keyword:
             names = self.draw.sample(["x", "y", "w", "t", "B", "count", "factor", "a"], self.draw.randrange(4))
-            parts += [f"{name}={self.named(name)}" for name in names]
+            parts += [f"{name}={self.keyword(name)}" for name in names]
         if self.draw.random() < 0.02:
             parts.append(self.draw.choice(["*[1, 2, 3]", "**{'unknown': 1}", "**{'': 1}", "**{'device': 'cpu'}"]))
         # Positional arguments precede those with names.
         parts.sort(key=lambda part: bool(re.match(r"\w+=|\*\*", part)))
         return f"({', '.join(parts)})"
 
-    def named(self, name):
+    def keyword(self, name):
         if name in ("B", "count", "factor") and self.draw.random() < 0.8:
             return self.draw.choice(["1", "2", "4"])
         fitting = {"x": ["np.ones((4, 3))", "np.ones((2, 3))", "np.ones(4, np.float32)"], "t": ["np.ones((4, 2))"], "y": ["np.ones(4, np.float32)"]}
@@ -244,9 +250,15 @@ class Sequence:
         return self.made(name, self.filled(self.draw.choice(recipes)))
 
     def made(self, name, text):
-        place = f"v{len(self.objects)}"
-        self.objects[place] = name
+        place = self.place(name)
         self.pending.append((None, f"{place} := {text}"))
+        return place
+
+    def place(self, name):
+        """A name for another object."""
+        place = f"v{self.named}"
+        self.named += 1
+        self.objects[place] = name
         return place
 
     def filled(self, text):
@@ -258,7 +270,5 @@ class Sequence:
         one = result[0] if isinstance(result, (list, tuple)) and result else result
         kind = type(one).__name__
         if kind in CLASSES and len(self.objects) < 60 and self.draw.random() < 0.5:
-            place = f"v{len(self.objects)}"
-            self.objects[place] = kind
-            return f"{place} := last" + ("[0]" if one is not result else "")
+            return f"{self.place(kind)} := last" + ("[0]" if one is not result else "")
         return None

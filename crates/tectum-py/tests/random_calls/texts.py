@@ -139,8 +139,9 @@ HINTS = {
     "name": NAMES,
     "unit": ["''", "'m'"],
     "body": [*BODIES, "{NativeBody}", "{BodySpec}", "Body()"],
-    "body:run_loop": ["{NativeBody}", "{NativeBody}", "Body()"],
-    "brain:run_loop": ["{NativeBrain}", "{NativeBrain}", "Brain()"],
+    "neurons:SpikingNetwork": ["{Neurons}"],
+    "body:run_loop": ["{NativeBody}", "Body()", "Body('raises')", "Body('shape')", "Body('calls', {Graph}, 'inputs')", "Body('reward')"],
+    "brain:run_loop": ["{NativeBrain}", "Brain()", "Brain('raises')", "Brain('nan')", "Brain('keeps')", "Brain('calls', {Graph}, 'inputs')"],
     "scenario": ["'cart_pole'", "'pendulum'", "'gym_pendulum'", "'seeker'", "'runs/1/scenario.toml'"],
     "folder:repeat": ["'runs/1'"],
     "path:Genome": ["'sample-genome.json'"],
@@ -164,6 +165,28 @@ KEYWORDS = {
     "Trainer.fit": ["x=np.ones((8, 3)), t=np.ones((8, 2))"],
     "Trainer.step": ["x=np.ones((4, 3)), t=np.ones((4, 2))"],
     "brain": ["", "samples=16, horizon=4"],
+}
+# Whole calls of members whose arguments fit together only rarely if each is drawn by itself.
+WHOLE = {
+    "BodySpec.__new__": ["some_spec()"],
+    "Field.restore": ["(lambda field: field.save('field') or field.restore('field'))({Field})"],
+    "Graph.attention": ["(lambda g: g.attention(*(g.input(n, (1, 4, 8)) for n in 'qkv'), heads=2, width=4))(tt.Graph())"],
+    "Graph.convolution": ["(lambda g: g.convolution(g.input('x', (1, 2, 8, 8)), g.parameter('w', (4, 2, 3, 3)), padding=1))(tt.Graph())"],
+    "Graph.cross_entropy": ["(lambda g: g.cross_entropy(g.input('x', (4, 3)), g.indices('t', (4,))))(tt.Graph())"],
+    "Graph.layer_norm": ["(lambda g: g.layer_norm(g.input('x', (4, 3)), g.parameter('a', (1, 3)), g.parameter('b', (1, 3))))(tt.Graph())"],
+    "Graph.mse": ["(lambda g: g.mse(g.input('x', (4, 3)), g.input('t', (4, 3))))(tt.Graph())"],
+    "Graph.rms_norm": ["(lambda g: g.rms_norm(g.input('x', (4, 3)), g.parameter('a', (1, 3))))(tt.Graph())"],
+    "Network.run": ["(lambda n: n.run({name: np.zeros(shape, np.float32) for name, shape in n.inputs}))({Network})"],
+    "Plan.binary": ["(lambda p: p.binary('add', p.input('x', 4), p.input('w', 4), p.output('y', 4)))(tt.Plan())"],
+    "Plan.copy": ["(lambda p: p.copy(p.input('x', 4), p.output('y', 4)))(tt.Plan())"],
+    "SpikingNetwork.__new__": ["some_network()"],
+    "SpikingNetwork.restore": ["(lambda n: n.save('spikes') or n.restore('spikes'))({SpikingNetwork})"],
+    "Trainer.load": ["(lambda t: t.save('trainer') or t.load('trainer'))({Trainer})"],
+    "Policy": ["tt.Policy('cart-pole-policy/cart_pole.onnx', 'cart_pole')"],
+    "run_loop": [
+        "tt.run_loop(tt.body('pendulum'), tt.brain('lqr', 'pendulum'), seconds=0.5, clock='sim')",
+        "tt.run_loop(Body(), Brain(), seconds=0.5, clock='sim')",
+    ],
 }
 # Calls of these take longer than others.
 RARE = {"run", "brain", "repeat", "run_loop", "Decoder", "Encoder", "Policy", "fit", "network"}
