@@ -146,9 +146,8 @@ fn indexing(module: &naga::Module, main: &naga::Function) -> Indexing {
             _ => {}
         }
     }
-    let counts_along_x = builtins
-        .iter()
-        .any(|builtin| matches!(builtin, BuiltIn::GlobalInvocationId | BuiltIn::WorkGroupId));
+    // WGSL has no entry point with a built-in value twice: the struct's are not among them.
+    let counts_along_x = builtins.contains(&BuiltIn::GlobalInvocationId);
     if has_linear && !counts_along_x && calls_linear(module, main) {
         Indexing::Linear
     } else if builtins.contains(&BuiltIn::NumWorkGroups) && has_loops(module) {

@@ -129,7 +129,6 @@ fn folds_hold_every_workgroup_and_no_index_wraps() {
 fn a_kernel_with_another_index_has_no_rows() {
     let bodies = [
         "fn main(invocation: TectumInvocation, @builtin(global_invocation_id) id: vec3<u32>) { y[tectum_linear_index(invocation)] = f32(id.x); }",
-        "fn main(invocation: TectumInvocation, @builtin(workgroup_id) id: vec3<u32>) { y[tectum_linear_index(invocation)] = f32(id.x); }",
         "fn main(invocation: TectumInvocation) { y[tectum_linear_index(invocation)] = f32(invocation.workgroup.x); }",
         "fn main(invocation: TectumInvocation) { var copy = invocation; y[tectum_linear_index(invocation)] = f32(copy.workgroup.x); }",
         "fn main(invocation: TectumInvocation) { y[tectum_linear_index(invocation)] = column(invocation); }\n fn column(invocation: TectumInvocation) -> f32 { return f32(invocation.workgroup.x); }",
