@@ -191,6 +191,21 @@ def sweeper(n, m):
     return np.flatnonzero(kept), voxel(target, m)
 
 
+def half_away(numbers):
+    """The nearest integers, halves away from 0; adding 0.5 first would round the float below 0.5 up."""
+    whole = np.trunc(numbers)
+    return whole + np.copysign(np.abs(numbers - whole) >= 0.5, numbers)
+
+
+def sine_and_cosine(angle):
+    """The first 24 terms of the two series, summed from the last to the first."""
+    terms = [1.0]
+    for k in range(1, 24):
+        terms.append(terms[-1] * angle / k)
+    signed = [term if k % 4 < 2 else -term for k, term in enumerate(terms)]
+    return sum(signed[23::-2]), sum(signed[22::-2])
+
+
 def rotator_z(n, m):
     """Each layer of the target shows x and y of the source, rotated about the centre."""
     extent = [max(size - 1, 1) for size in (*n[:2], *m[:2])]
@@ -200,9 +215,8 @@ def rotator_z(n, m):
     parts = []
     for layer in range(m[2]):
         degrees = -90 + 180 * (layer / (m[2] - 1)) if m[2] > 1 else 0.0
-        sine, cosine = math.sin(math.radians(degrees)), math.cos(math.radians(degrees))
-        tx, ty = cx + cosine * dx + sine * dy, cy - sine * dx + cosine * dy
-        tx, ty = (np.copysign(np.floor(np.abs(t) + 0.5), t) for t in (tx, ty))
+        sine, cosine = sine_and_cosine(degrees * math.pi / 180)
+        tx, ty = (half_away(t) for t in (cx + cosine * dx + sine * dy, cy - sine * dx + cosine * dy))
         inside = (tx >= 0) & (tx < m[0]) & (ty >= 0) & (ty < m[1])
         target = voxel((tx[inside].astype(int), ty[inside].astype(int), layer), m)
         parts.append((np.flatnonzero(inside), target))

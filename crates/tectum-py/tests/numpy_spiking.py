@@ -12,6 +12,7 @@ from numpy_morphologies import voxel_pairs
 u32, u64 = np.uint32, np.uint64
 
 CLAMP = 2**30 - 1
+MAX_INJECTED = 1024  # units of potential, into a neuron in a burst
 NEVER = 2**31  # a threshold or limit that no potential reaches
 FIXED = -1  # in place of a learning rule
 
@@ -59,6 +60,8 @@ class Memory:
         self.neurons, self.upstream = neurons, []
         self.depth = int(area.depth)
         self.initial, self.growth, self.longterm = int(area.lifespan), int(area.growth), int(area.longterm)
+        if self.initial < 1:
+            raise Refused("a first lifespan of 0")
         self.alive = np.zeros(neurons.size, bool)
         self.permanent = np.zeros(neurons.size, bool)
         self.lifespan = np.zeros(neurons.size, np.int64)
@@ -159,7 +162,6 @@ class Network:
         self.psp = column(np.int64, lambda area: area.current)
         self.uniform = column(bool, lambda area: area.uniform)
         self.driven = column(bool, lambda area: area.driven)
-        self.driven[self.area_neurons :] = False
         self.inputs = column(bool, lambda area: area.is_input)
         self.inputs[self.area_neurons :] = False
         self.power = column(bool, lambda area: area.core == POWER)
@@ -239,13 +241,13 @@ def threshold_steps(numbers, places):
     return np.where(reachable, steps(np.where(reachable, numbers, 0), places), NEVER).astype(np.int64)
 
 
-def binary_places(network, max_injected):
+def binary_places(network):
     """The binary places of a network's potentials."""
     weight = np.where(network.rule == FIXED, network.weight, 255).astype(np.float64)
     psp = np.where(network.driven, 255, network.psp)
     divisor = np.where(network.uniform, 1, np.maximum(network.shares, 1))
     contribution = weight * psp[network.source] / divisor[network.source]
-    sums = np.bincount(network.target, contribution, minlength=network.count) + 2.0 * max_injected
+    sums = np.bincount(network.target, contribution, minlength=network.count) + 2.0 * MAX_INJECTED
     errors = np.bincount(network.target, weight / 2, minlength=network.count)
     bounds = np.concatenate([network.threshold, network.limit])
     bounds = np.abs(bounds[bounds <= 2**29], dtype=np.float64)
@@ -265,7 +267,7 @@ class Engine:
 
     def __init__(self, network, stimulus=0.0, amount=1.0, catch_up=True):
         self.network, self.catch_up, self.burst = network, catch_up, 0
-        self.places = binary_places(network, max(1024.0, abs(float(np.float32(amount)))))
+        self.places = binary_places(network)
         self.threshold = threshold_steps(network.threshold, self.places)
         self.limit = threshold_steps(network.limit, self.places)
         self.keep = np.floor(network.leak.astype(np.float64) * 65536 + 0.5).astype(np.int64)
@@ -364,6 +366,7 @@ class Engine:
         network = self.network
         rounded = self.v + (1 << self.places >> 1) >> self.places
         self.sent = np.where(network.driven, np.clip(rounded, 0, 255), network.psp)
+        self.sent[network.area_neurons :] = network.psp[network.area_neurons :]
         self.v[fired] = 0
         self.series[fired] = np.minimum(self.series[fired] + 1, 65535)
         last = fired & (network.consecutive > 0) & (self.series >= network.consecutive)
@@ -413,3 +416,8 @@ class Engine:
 
     def potentials(self):
         return self.v * 2.0**-self.places
+
+    def learning_synapses(self):
+        """Source, target, sign and weight of the synapses that learn."""
+        network = self.network
+        return (column[self.plastic] for column in (network.source, network.target, network.sign < 0, self.weight))
