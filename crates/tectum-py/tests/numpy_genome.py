@@ -113,8 +113,8 @@ class Mapping:
 
 
 def product(constant, multiplier):
-    """A gain or a loss: the nearest integer from 0 to 255, halves away from 0."""
-    return int(np.clip(np.floor(np.float64(constant) * np.float64(multiplier) + 0.5), 0, 255))
+    """A gain or a loss: the product in 32 bits, rounded to the nearest integer from 0 to 255, halves up."""
+    return int(np.clip(np.floor(np.float64(constant * multiplier) + 0.5), 0, 255))
 
 
 def read_genome(genome):

@@ -25,6 +25,8 @@ def voxel_pairs(name, definitions, sizes, scalar):
         products = [(pattern_rules(pattern), SAME_AXES) for pattern in parameters["patterns"]]
     elif definition["type"] == "composite":
         products = [(composite_rules(parameters, n, m), SAME_AXES)]
+    elif name not in FUNCTIONS or name in definitions and name in ONLY_UNDEFINED:
+        products = []  # a function without a known definition: a warning and no synapses
     elif name in WHOLE:
         return distinct([WHOLE[name](n, m)])
     else:
@@ -229,10 +231,11 @@ WHOLE = {
     "sweeper": sweeper,
     "rotator_z": rotator_z,
 }
+# Functions that a file which defines their name replaces, whatever the type.
+ONLY_UNDEFINED = [*(f"lateral_{sign}{axis}" for sign in "+-" for axis in "xyz"), *PATTERNS]
 FUNCTIONS = [
     "block_to_block",
-    *(f"lateral_{sign}{axis}" for sign in "+-" for axis in "xyz"),
-    *PATTERNS,
+    *ONLY_UNDEFINED,
     "projector",
     *(f"{kind}_{axes}" for kind in ("projector", "transpose") for axes in ("xy", "yz", "xz")),
     *(f"project_from_end_{axis}" for axis in "xyz"),

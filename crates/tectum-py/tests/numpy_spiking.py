@@ -269,6 +269,7 @@ class Engine:
         self.network, self.catch_up, self.burst = network, catch_up, 0
         self.places = binary_places(network)
         self.threshold = threshold_steps(network.threshold, self.places)
+        self.threshold[network.area_neurons :] = NEVER  # neurons of memories fire by their own rule alone
         self.limit = threshold_steps(network.limit, self.places)
         self.keep = np.floor(network.leak.astype(np.float64) * 65536 + 0.5).astype(np.int64)
         self.stimulus = int(np.floor(stimulus * (2**32 - 1)))
@@ -300,7 +301,6 @@ class Engine:
         sums, touched = self.propagate()
         self.inject(sums, touched)
         fired = self.dynamics(sums, touched)
-        fired[self.network.area_neurons :] = False
         taken = self.remember(fired)
         self.fired = fired
         self.recent = [fired, *self.recent][: self.horizon]

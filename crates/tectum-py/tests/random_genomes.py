@@ -18,6 +18,9 @@ def random_genome(random, case):
     """A genome; case k has the k-th morphology, so that all occur in as many cases as there are."""
     areas = random_areas(random)
     definitions = {f"{kind}{index}": random_definition(random, kind) for kind in CUSTOM for index in range(2)}
+    definitions["without a definition"] = {"type": "functions", "parameters": {}}
+    for name in random.sample(FUNCTIONS, 2):  # the file's definition has precedence
+        definitions[name] = random_definition(random, random.choice([*CUSTOM, "functions"]))
     add_mappings(random, areas, definitions, MORPHOLOGIES[case % len(MORPHOLOGIES)])
     physiology = {"simulation_timestep": 0.01}
     if random.random() < 0.5:
@@ -59,7 +62,7 @@ def random_area(random, name, legacy):
     area["group"] = {"i": "IPU", "o": "OPU", "_": "CORE"}.get(name[0], random.choice(["CUSTOM", "custom"]))
     if name[0] == "m":
         area |= random.choice([{"memory": True}, {"group": "MEMORY"}, {"subgroup": "memory"}])
-    area["threshold"] = random.choice([0, 0.3, 1, 1.0, 2.5, 5, 13.7])
+    area["threshold"] = random.choice([0, 0.3, 1, 1.0, 1, 2.5, 5, 13.7, 13.7, 70000, 1e9])
     choices = {
         "increment": [round(random.uniform(-1, 2), 2) for _ in range(3)],
         "limit": random.choice([0, 3.25, 20, 300]),
@@ -85,8 +88,11 @@ def random_area(random, name, legacy):
 
 
 def random_definition(random, kind):
+    if kind == "functions":
+        return {"type": kind, "parameters": {}}
     if kind == "vectors":
-        return {"type": kind, "parameters": {"vectors": [[random.randint(-2, 2) for _ in range(3)] for _ in range(random.randint(1, 3))]}}
+        vectors = [[random.randint(-2, 2) for _ in range(3)] for _ in range(random.randint(1, 3))]
+        return {"type": kind, "parameters": {"vectors": vectors}}
     if kind == "patterns":
         pairs = [[[random_element(random, side) for _ in range(3)] for side in range(2)] for _ in range(random.randint(1, 3))]
         return {"type": kind, "parameters": {"patterns": pairs}}
@@ -104,7 +110,7 @@ def random_element(random, side):
 
 def add_mappings(random, areas, definitions, first):
     """Mappings of all areas: the first input area has the morphology `first`, each memory area gets patterns mostly."""
-    choices = [*FUNCTIONS, *definitions, *definitions]
+    choices = [*FUNCTIONS, *definitions, *definitions, "memory_replay"]
     named = first if first in FUNCTIONS else random.choice([name for name in definitions if name.startswith(first)])
     mappings = [("i__eye", random.choice(list(areas)), named)]
     mappings += [(source, random.choice(list(areas)), random.choice(choices)) for source in areas for _ in range(random.randint(0, 3))]
@@ -126,7 +132,7 @@ def random_rule(random, morphology):
     scalar = random.choice([1, 2, -1, 0.5, [1, 1, 1], [2], [1, 2, 0.4]])
     parts = [morphology, scalar, multiplier, plastic]
     if plastic or associative:
-        parts += [random.choice([1, 1, 2.5, 0.4, 1000]), random.choice([0, 1, 5, 30]), random.choice([0, 1, 1, 7])]
+        parts += [random.choice([1, 1, 2.5, 0.4, 0.9, 2.1, 1000, -1]), random.choice([0, 1, 5, 15, 30]), random.choice([0, 1, 1, 7])]
         if random.random() < 0.7:
             parts.append(random.choice([0, 1, 2, 3]))
     if random.random() < 0.5:
