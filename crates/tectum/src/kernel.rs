@@ -796,7 +796,31 @@ impl<A, T> KernelBuilder<A, T> {
         self
     }
 
+    /// Without the types of its arguments, so that the rest is compiled once.
     fn finish(self, native: NativeFn) -> Result<Arc<Kernel>> {
+        KernelBuilder::<(), ()> {
+            name: self.name,
+            revision: self.revision,
+            preludes: self.preludes,
+            declaration: self.declaration,
+            present: self.present,
+            body: self.body,
+            data: self.data,
+            product: self.product,
+            flops: self.flops,
+            read_words: self.read_words,
+            loops: self.loops,
+            counts: self.counts,
+            is_trusted: self.is_trusted,
+            is_parsed_by_tests: self.is_parsed_by_tests,
+            arguments: PhantomData,
+        }
+        .finish_untyped(native)
+    }
+}
+
+impl KernelBuilder<(), ()> {
+    fn finish_untyped(self, native: NativeFn) -> Result<Arc<Kernel>> {
         let Self {
             name,
             revision,
