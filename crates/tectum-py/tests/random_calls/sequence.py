@@ -8,7 +8,7 @@ import re
 import tectum as tt
 
 import arguments
-from texts import ARRAY_SHAPES, ELEMENT_TYPES, FLOATS, HINTS, HUGE_ARRAYS, INTEGERS, KEYWORDS, OPERATORS
+from texts import ARRAY_SHAPES, CALLED_VALUES, ELEMENT_TYPES, FLOATS, HINTS, HUGE_ARRAYS, INTEGERS, KEYWORDS, OPERATORS
 from texts import PATHS, PLAIN, PROTOCOLS, RARE, RECIPES, STRINGS, WHOLE, WRONG, WRONG_PATHS
 
 # Functions that are not called: this one disables the package in the process.
@@ -73,6 +73,8 @@ class Sequence:
         self.focus = focus
         self.objects = {}
         self.named = 0
+        # The object of which a member is called.
+        self.receiver = None
         self.names = dict(vars(arguments))
         self.pending = []
 
@@ -89,6 +91,7 @@ class Sequence:
                 text = self.draw.choice(PROTOCOLS).replace("{}", self.object(member.owner))
             else:
                 text = self.call(member)
+            self.receiver = None
             # What the arguments need was added before.
             self.pending.append((member, text))
         return self.pending.pop(0)
@@ -103,7 +106,7 @@ class Sequence:
             return f"tt.{member.name}{self.arguments(member, member.name)}"
         if member.kind == "static":
             return f"tt.{member.owner}.{member.name}{self.arguments(member, member.name)}"
-        receiver = self.object(member.owner)
+        receiver = self.receiver = self.object(member.owner)
         if member.kind == "get":
             assigned = self.draw.random() < 0.05
             return f"setattr({receiver}, '{member.name}', {self.other()})" if assigned else f"{receiver}.{member.name}"
@@ -132,7 +135,8 @@ class Sequence:
             if not optional or self.draw.random() < 0.3:
                 parts.append(f"{name}={self.value(annotation, name, function)}")
         if member.any_keyword and self.draw.random() < 0.6:
-            parts += [part for part in [self.draw.choice(KEYWORDS[str(member)])] if part]
+            for name, value in self.draw.choice(KEYWORDS[str(member)]).items():
+                parts.append(f"{name}={self.calling(value) if self.draw.random() < 0.25 else value}")
         elif member.any_keyword:
             names = self.draw.sample(["x", "y", "w", "t", "B", "count", "factor", "a"], self.draw.randrange(4))
             parts += [f"{name}={self.keyword(name)}" for name in names]
@@ -152,15 +156,14 @@ class Sequence:
 
     def value(self, annotation, name, function):
         """The text of an argument: mostly one that fits, else an extreme one of the type, or any other."""
-        drawn = self.draw.random()
+        drawn, hints = self.draw.random(), HINTS.get(f"{name}:{function}") or HINTS.get(name) or ()
         if drawn < 0.75:
-            hints = HINTS.get(f"{name}:{function}") or HINTS.get(name)
             if hints and self.draw.random() < 0.9:
                 return self.filled(self.draw.choice(hints))
             return self.fitting(annotation)
         if drawn < 0.88:
             return self.extreme(annotation)
-        return self.other()
+        return self.other(hints)
 
     def fitting(self, annotation):
         kind = ast.unparse(annotation) if annotation is not None else "Any"
@@ -205,23 +208,27 @@ class Sequence:
             return self.draw.choice(WRONG_PATHS)
         if kind.startswith("Sequence") or kind.startswith("tuple"):
             inner = self.draw.choice(INTEGERS + FLOATS + STRINGS)
-            return self.draw.choice([f"[{inner}]", f"[{inner}] * 3", "[]", "range(2**31)", f"[{inner}] * 1000", "(1,)"])
+            return self.draw.choice([f"[{inner}]", f"[{inner}] * 2", f"[{inner}] * 4", "[]", "range(2**31)", f"[{inner}] * 1000", "(1,)"])
         options = []
         for option in self.split(kind):
             options += {"int": INTEGERS, "float": FLOATS + INTEGERS, "str": STRINGS, "bool": INTEGERS}.get(option.strip(), [])
         return self.draw.choice(options) if options else self.draw.choice([*HUGE_ARRAYS, *INTEGERS, *FLOATS, self.array(), self.array()])
 
-    def other(self):
-        if self.draw.random() < 0.3:
-            target = self.draw.choice(CLASSES)
-            if self.objects:
-                place = self.draw.choice(sorted(self.objects))
-                target = self.objects[place]
-                value = self.draw.choice(["[0.0]", "[0.0] * 4", "4", "1.0", "np.zeros(4)", "'sample-decoder'", "{'x': [1.0]}"])
-                return f"Calls({value}, {place}, '{self.draw.choice(READABLE[target])}')"
-        if self.objects and self.draw.random() < 0.1:
+    def calling(self, value):
+        """A value that uses an object while it is converted, often the one that converts it."""
+        place = self.receiver if self.receiver and self.draw.random() < 0.7 else self.draw.choice(sorted(self.objects) or ["tt"])
+        members = READABLE.get(self.objects.get(place), ["__doc__"])
+        return f"Calls({value}, {place}, '{self.draw.choice(members)}')"
+
+    def other(self, hints=()):
+        """Any argument; `hints` are some that fit."""
+        drawn = self.draw.random()
+        if drawn < 0.3:
+            plain = [hint for hint in hints if "{" not in hint]
+            return self.calling(self.draw.choice(plain or CALLED_VALUES))
+        if drawn < 0.4 and self.objects:
             return self.draw.choice(sorted(self.objects))
-        if self.draw.random() < 0.1:
+        if drawn < 0.45:
             fault = self.draw.choice(["raises", "calls", "shape", "type", "nan", "huge", "spec", "tuple", "reward", "keeps"])
             target = self.draw.choice(sorted(self.objects)) if self.objects else "None"
             return f"{self.draw.choice(['Body', 'Brain'])}('{fault}', {target})"

@@ -78,6 +78,8 @@ HINTS = {
     "preludes": ["['math']", "['random']", "[]"],
     "kind": ["'max'", "'mean'"],
     "kernel": ["2", "(2, 2)"],
+    "kernel:launch": ["{Kernel}"],
+    "views": ["[{View}, {View}]"],
     "stride": ["1", "2", "(1, 2)"],
     "padding": ["0", "1", "(1, 1)"],
     "order": ["[1, 0]", "(0, 1)", "[1, 0, 2, 3]"],
@@ -154,17 +156,17 @@ HINTS = {
 }
 # Keywords that mean something, of functions with any keywords.
 KEYWORDS = {
-    "CompiledGraph.__call__": ["x=np.ones((2, 3))"],
-    "Executable.run": ["x=np.ones(4, np.float32)"],
-    "Field.set_coefficients": ["retention=0.9", "noise=0.0"],
-    "Graph.compile": ["B=2", "B=1", ""],
-    "Graph.trainer": ["B=2", ""],
-    "Network.__call__": ["obs=np.zeros((1, 4), np.float32)", "observation=np.zeros((1, 4), np.float32)"],
-    "Plan.launch": ["count=4, factor=2.0"],
-    "Program.run": ["x=np.ones(4, np.float32), y=np.ones(4, np.float32)"],
-    "Trainer.fit": ["x=np.ones((8, 3)), t=np.ones((8, 2))"],
-    "Trainer.step": ["x=np.ones((4, 3)), t=np.ones((4, 2))"],
-    "brain": ["", "samples=16, horizon=4"],
+    "CompiledGraph.__call__": [{"x": "np.ones((2, 3))"}],
+    "Executable.run": [{"x": "np.ones(4, np.float32)"}],
+    "Field.set_coefficients": [{"retention": "0.9"}, {"noise": "0.0"}],
+    "Graph.compile": [{"B": "2"}, {"B": "1"}, {}],
+    "Graph.trainer": [{"B": "2"}, {}],
+    "Network.__call__": [{"obs": "np.zeros((1, 4), np.float32)"}, {"observation": "np.zeros((1, 4), np.float32)"}],
+    "Plan.launch": [{"count": "4", "factor": "2.0"}],
+    "Program.run": [{"x": "np.ones(4, np.float32)", "y": "np.ones(4, np.float32)"}],
+    "Trainer.fit": [{"x": "np.ones((8, 3))", "t": "np.ones((8, 2))"}],
+    "Trainer.step": [{"x": "np.ones((4, 3))", "t": "np.ones((4, 2))"}],
+    "brain": [{}, {"samples": "16", "horizon": "4"}],
 }
 # Whole calls of members whose arguments fit together only rarely if each is drawn by itself.
 WHOLE = {
@@ -174,6 +176,15 @@ WHOLE = {
     "Graph.convolution": ["(lambda g: g.convolution(g.input('x', (1, 2, 8, 8)), g.parameter('w', (4, 2, 3, 3)), padding=1))(tt.Graph())"],
     "Graph.cross_entropy": ["(lambda g: g.cross_entropy(g.input('x', (4, 3)), g.indices('t', (4,))))(tt.Graph())"],
     "Graph.layer_norm": ["(lambda g: g.layer_norm(g.input('x', (4, 3)), g.parameter('a', (1, 3)), g.parameter('b', (1, 3))))(tt.Graph())"],
+    "Graph.concat": ["(lambda g: g.concat([g.input('x', (4, 3)), g.input('t', (4, 2))], 1))(tt.Graph())"],
+    "Graph.gather": ["(lambda g: g.gather(g.parameter('w', (3, 2)), g.indices('x', (4,))))(tt.Graph())"],
+    "Graph.pool": ["(lambda g: g.pool(g.input('x', (1, 2, 8, 8)), 'max', 2))(tt.Graph())"],
+    "Graph.trainer": ["(lambda g: g.trainer(g.parameter('w', (3, 2)).mean(), clip_norm=1.0))(tt.Graph())"],
+    "Kernel.__new__": ["tt.Kernel('scale', SCALE, BINDINGS, PARAMETERS, twin('keeps'))"],
+    "Node.__matmul__": ["(lambda g: g.input('x', (4, 3)) @ g.parameter('w', (3, 2)))(tt.Graph())"],
+    "Node.slice": ["tt.Graph().input('x', (4, 3)).slice(0, 1, 2)"],
+    "Plan.launch": ["(lambda p: p.launch({Kernel}, [p.input('x', 4), p.output('y', 4)], count=4, factor=2.0))(tt.Plan())"],
+    "Program.run": ["{Program}.run(x=np.ones(4, np.float32), y=np.ones(4, np.float32))"],
     "Graph.mse": ["(lambda g: g.mse(g.input('x', (4, 3)), g.input('t', (4, 3))))(tt.Graph())"],
     "Graph.rms_norm": ["(lambda g: g.rms_norm(g.input('x', (4, 3)), g.parameter('a', (1, 3))))(tt.Graph())"],
     "Network.run": ["(lambda n: n.run({name: np.zeros(shape, np.float32) for name, shape in n.inputs}))({Network})"],
@@ -181,7 +192,10 @@ WHOLE = {
     "Plan.copy": ["(lambda p: p.copy(p.input('x', 4), p.output('y', 4)))(tt.Plan())"],
     "SpikingNetwork.__new__": ["some_network()"],
     "SpikingNetwork.restore": ["(lambda n: n.save('spikes') or n.restore('spikes'))({SpikingNetwork})"],
+    "Trainer.set_parameters": ["(lambda t: t.set_parameters(t.parameters))({Trainer})"],
     "Trainer.load": ["(lambda t: t.save('trainer') or t.load('trainer'))({Trainer})"],
+    "CompiledGraph.set_parameters": ["(lambda c: c.set_parameters(c.parameters))({CompiledGraph})"],
+    "brain": ["tt.brain('lqr', 'pendulum')", "tt.brain('mpc', 'cart_pole')", "tt.brain('zero', 'rig')"],
     "Policy": ["tt.Policy('cart-pole-policy/cart_pole.onnx', 'cart_pole')"],
     "run_loop": [
         "tt.run_loop(tt.body('pendulum'), tt.brain('lqr', 'pendulum'), seconds=0.5, clock='sim')",
@@ -194,13 +208,15 @@ RARE = {"run", "brain", "repeat", "run_loop", "Decoder", "Encoder", "Policy", "f
 INTEGERS = ["-1", "0", "2**31 - 1", "2**31", "2**32", "2**53 + 1", "2**63 - 1", "2**63", "2**64 - 1", "2**64", "-2**63", "10**40", "True"]
 INTEGERS += ["65535", "65536", "100_000", "np.int64(-1)", "np.uint8(255)"]
 FLOATS = ["float('nan')", "float('inf')", "-float('inf')", "1e308", "-1e308", "5e-324", "-0.0", "1e39", "-1.0", "2**1023", "10**400"]
-FLOATS += ["np.float32('nan')", "np.float64(1e300)"]
+FLOATS += ["1e10", "1000.0", "np.float32('nan')", "np.float64(1e300)"]
 STRINGS = ["''", "'a' * 100_000", "'\\0'", "'a\\0b'", "'\\ud800'", "'ä\\u202e🙂'", "'{}%s'", "'\\n'", "' x '", "'a' * 300"]
 WRONG_PATHS = ["'absent'", "''", "'/dev/null'", "'.'", "'a\\0b'", "'a' * 5000", "b'absent'", "pathlib.Path('absent/x.onnx')", "'calls.log/x'"]
 WRONG = ["None", "object()", "3 + 4j", "b'bytes'", "bytearray(8)", "{}", "set()", "Ellipsis", "int", "lambda *a, **k: None", "iter([1, 2])"]
 WRONG += ["slice(0, 2)", "np", "tt.Graph", "'text'", "5", "2.5", "[]", "()", "[[1.0], [1.0, 2.0]]", "(x for x in [1.0, 2.0])", "memoryview(b'abcd')"]
 WRONG += ["{1: 2}", "range(2**62)", "range(10**30)", "['a', 'b']", "[None]", "[Raises()]", "Raises()", "RaisesOnRead()", "Shrinks([1.0, 2.0, 3.0])"]
 WRONG += [f"Lies({lie})" for lie in ["None", "'no'", "2**62", "-1", "2**63", "np.zeros(3, object)", "[1, 2]", "np.zeros((2, 2))", "1.5", "(1, 0)"]]
+# Values of arguments that call back into an object.
+CALLED_VALUES = ["[0.0]", "[0.0] * 4", "4", "1.0", "np.zeros(4)", "np.zeros((4, 2))", "'sample-decoder'", "{'x': [1.0]}"]
 HUGE_ARRAYS = ["np.broadcast_to(np.float32(1), (2**31,))", "np.broadcast_to(np.float64(1), (2**20, 2**20))", "np.broadcast_to(np.int64(1), (2**62,))"]
 ELEMENT_TYPES = ["f4", "f4", "f4", "f8", "f8", "f2", "i4", "i8", "u1", "u4", "u8", "?", ">f4", ">f8", ">i4", "c16", "O", "S3", "U2", "M8[s]", "g"]
 ARRAY_SHAPES = ["(4,)", "(4,)", "(1,)", "(3,)", "(0,)", "()", "(3, 4)", "(4, 3)", "(3, 2)", "(2, 1)", "(3, 1)", "(0, 4)", "(1, 1, 1, 1)", "(2, 3, 4, 4)", "(100_000,)"]
