@@ -211,6 +211,7 @@ impl Genome {
                 interrupt.watch(done)
             })
             .or_raise()?;
+            let is_plastic = connected.network.plastic_synapses() > 0;
             let max_inputs = connected.network.neurons() as usize;
             let options = SimulationOptions {
                 constant_inputs: connected.constant_inputs,
@@ -225,7 +226,7 @@ impl Genome {
             )
             .or_raise()?;
             let mut notes = connected.notes;
-            notes.extend(learns.then(|| genome.weight_loss().note()));
+            notes.extend(is_plastic.then(|| genome.weight_loss().note()));
             Ok(network.of_genome(genome, stimulus, connected.memories, notes))
         })
     }
