@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 
@@ -74,7 +76,7 @@ def test_plastic_synapses_learn():
     assert network.plastic_synapses()["weight"].tolist() == [130]
 
 
-def test_weights_that_all_died_are_a_note():
+def test_weights_that_all_died_are_a_note(tmp_path):
     neurons = tt.Neurons()
     neurons.add(2)
     weights = {}
@@ -86,8 +88,13 @@ def test_weights_that_all_died_are_a_note():
         weights[weight_loss] = network.plastic_synapses()["weight"].tolist(), network.notes
     dead = "rule 0: the weight of its 1 plastic synapse is 0, so that nothing is sent"
     assert weights == {"any_firing": ([0], [dead]), "steady_source": ([2], [])}
-    genome = tt.Genome(tt.sample("sample-genome"), weight_loss="steady_source")
+    area = {"block_boundaries": [2, 1, 1], "mp_charge_accumulation": True}
+    mappings = {"area01": [["projector", 1, 9, True, 1, 1, 1]]}
+    blueprint = {"area00": area | {"cortical_mapping_dst": mappings}, "area01": area}
+    (tmp_path / "g.json").write_text(json.dumps({"version": "2.1", "blueprint": blueprint}))
+    genome = tt.Genome(tmp_path / "g.json", weight_loss="steady_source")
     assert "weight loss steady_source: as requested" in genome.network().notes[-1]
+    assert genome.network(learns=False).notes == []
 
 
 def test_a_hub_costs_only_its_own_precision():

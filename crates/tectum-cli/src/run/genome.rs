@@ -169,6 +169,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
             constant_inputs,
             memories,
             notes,
+            ..
         },
     ) = args.genome.network.connect(path, seed)?;
     let network = Arc::new(network);

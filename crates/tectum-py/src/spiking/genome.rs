@@ -215,6 +215,7 @@ impl Genome {
                 interrupt.watch(done)
             })
             .or_raise()?;
+            let is_plastic = connected.network.plastic_synapses() > 0;
             let max_inputs = connected.network.neurons() as usize;
             let simulated = SimulationOptions {
                 constant_inputs: connected.constant_inputs,
@@ -229,7 +230,7 @@ impl Genome {
             )
             .or_raise()?;
             let mut notes = connected.notes;
-            notes.extend(learns.then(|| genome.weight_loss().note()));
+            notes.extend(is_plastic.then(|| genome.weight_loss().note()));
             Ok(network.of_genome(genome, options, connected.memories, notes))
         })
     }

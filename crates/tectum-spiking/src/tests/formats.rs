@@ -244,3 +244,34 @@ fn a_snapshot_of_one_format_for_all_is_refused_by_name() {
         "the snapshot is of another network, or of the same with other options, or of a version in which all neurons had the same binary places; here they have 7 to 16"
     );
 }
+
+#[test]
+fn a_network_of_16_binary_places_loads_snapshots_of_one_format_for_all() {
+    use crate::genome::{Genome, GenomeOptions};
+    let text = std::str::from_utf8(SAMPLES[0].files[0].1).expect("text");
+    let genome = Genome::parse(text, &GenomeOptions::default()).expect("a genome");
+    let connected = connect(
+        &genome,
+        ConnectOptions::default(),
+        &mut tectum::WorkProgress::ignore,
+    )
+    .expect("it works");
+    let cpu = Device::open("cpu").expect("there");
+    let simulation = Simulation::new(
+        Arc::new(connected.network),
+        &cpu,
+        &SimulationOptions::default(),
+    )
+    .expect("it works");
+    let snapshot = simulation.snapshot().expect("reads");
+    // The fingerprint in a snapshot of a version in which all neurons had the same binary places.
+    assert_eq!(
+        snapshot.u64("network", 4).expect("there"),
+        [
+            0xb9e6_d7cc_8547_faed,
+            0x355a_3cd2_b680_6a52,
+            0x5a55_eafd_ba18_d2e2,
+            0x7477_8d83_209c_8d11
+        ]
+    );
+}
