@@ -149,7 +149,7 @@ def test_the_interpreter_runs_while_a_call_computes(tmp_path):
     deep, _ = layers(8, 600)
     graph, loss = layers(1024, 4)
     trainer = graph.trainer(loss)
-    text, deep_text = "the small cat " * 100_000, str(deep)
+    text, deep_text = "the small cat " * 200_000, str(deep)
     gaps, stop = [0.0], threading.Event()
 
     def watch():
@@ -161,11 +161,15 @@ def test_the_interpreter_runs_while_a_call_computes(tmp_path):
 
     thread = threading.Thread(target=watch)
     thread.start()
+    durations = []
     for work in (lambda: decoder.encode(text), lambda: tt.Graph.parse(deep_text), lambda: trainer.initialize(1)):
+        start = time.monotonic()
         work()
+        durations.append(time.monotonic() - start)
     stop.set()
     thread.join()
-    assert gaps[0] < 0.25, gaps
+    # On a busy machine the thread waits for a processor too.
+    assert gaps[0] < max(0.25, 0.5 * max(durations)), (gaps, durations)
 
 
 class Lazy:
