@@ -4,7 +4,7 @@
 //! digits, integers become floats; floats never become integers, and nothing else is a number.
 
 use numpy::{
-    Element, PyArray1, PyArrayDescrMethods, PyReadonlyArrayDyn, PyUntypedArray,
+    Element, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
     PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
@@ -70,18 +70,90 @@ floats! { f32, "float32"; f64, "float64"; }
 integers! { u32, "uint32"; i32, "int32"; i64, "int64"; u64, "uint64"; }
 
 /// An array from a caller, in row-major order.
-pub struct Array<'py, T: Element> {
+pub struct Array<'py, T: Number> {
     elements: Elements<'py, T>,
     shape: Vec<usize>,
     /// Whether the caller gave one number, not an array of one.
     is_scalar: bool,
+}
+
+enum Elements<'py, T: Number> {
+    Shared(Shared<'py, T>),
+    Converted(Vec<T>),
+}
+
+/// Elements in the memory of NumPy. Functions of Python may change type and shape of the array in
+/// place, so that both are checked whenever it is read.
+struct Shared<'py, T: Number> {
+    array: Bound<'py, PyArrayDyn<T>>,
+    len: usize,
     what: String,
 }
 
-enum Elements<'py, T: Element> {
-    /// In the memory of NumPy.
-    Shared(PyReadonlyArrayDyn<'py, T>),
-    Converted(Vec<T>),
+impl<'py, T: Number> Shared<'py, T> {
+    /// The elements of an array of this type, which is in row-major order.
+    fn new(array: Bound<'py, PyAny>, what: &str) -> PyResult<Self> {
+        let array = array.cast_into::<PyArrayDyn<T>>()?;
+        Ok(Self {
+            len: array.len(),
+            array,
+            what: what.to_owned(),
+        })
+    }
+
+    /// Raises ValueError if the array was changed in place.
+    fn with<R>(&self, work: impl FnOnce(&[T]) -> R) -> PyResult<R> {
+        let array = &self.array;
+        let is_same = array.dtype().is_equiv_to(&T::get_dtype(array.py()))
+            && array.is_c_contiguous()
+            && array.len() == self.len;
+        if !is_same {
+            return Err(changed(&self.what));
+        }
+        Ok(work(array.try_readonly()?.as_slice()?))
+    }
+
+    /// Converts each element; between the parts of a large array other threads run, and signals are
+    /// looked at.
+    ///
+    /// Raises ValueError naming the first element that the type cannot represent, MemoryError if
+    /// there is no room.
+    fn converted<N: Number>(&self, convert: impl Fn(T) -> Option<N>) -> PyResult<Vec<N>> {
+        let (py, mut made) = (self.array.py(), Vec::new());
+        made.try_reserve_exact(self.len).map_err(|_| {
+            PyMemoryError::new_err(format!(
+                "{}: no memory for {} elements of {}",
+                self.what,
+                self.len,
+                N::NAME
+            ))
+        })?;
+        while made.len() < self.len {
+            let end = self.len.min(made.len() + PART);
+            let refused = self.with(|elements| {
+                for element in &elements[made.len()..end] {
+                    match convert(*element) {
+                        Some(element) => made.push(element),
+                        None => return Some(*element),
+                    }
+                }
+                None
+            })?;
+            if let Some(element) = refused {
+                return Err(PyValueError::new_err(format!(
+                    "{} has {element} at place {}, which is out of range of {}",
+                    self.what,
+                    made.len(),
+                    N::NAME
+                )));
+            }
+            if end < self.len {
+                process::detach(py, std::thread::yield_now);
+                py.check_signals()?;
+            }
+        }
+        Ok(made)
+    }
 }
 
 impl<T: Number> Array<'_, T> {
@@ -89,20 +161,13 @@ impl<T: Number> Array<'_, T> {
         &self.shape
     }
 
-    /// The elements. No function of Python may run while they are used.
+    /// Reads the elements; `work` runs no function of Python.
     ///
     /// Raises ValueError if the array was changed in place since it was converted.
-    pub fn slice(&self) -> PyResult<&[T]> {
+    pub fn with<R>(&self, work: impl FnOnce(&[T]) -> R) -> PyResult<R> {
         match &self.elements {
-            Elements::Converted(elements) => Ok(elements),
-            Elements::Shared(array) => {
-                let elements = in_place(array, &self.what)?;
-                if elements.len() == self.shape.iter().product::<usize>() {
-                    Ok(elements)
-                } else {
-                    Err(changed(&self.what))
-                }
-            }
+            Elements::Converted(elements) => Ok(work(elements)),
+            Elements::Shared(shared) => shared.with(work),
         }
     }
 
@@ -110,15 +175,9 @@ impl<T: Number> Array<'_, T> {
     ///
     /// Raises MemoryError if there is no room for them.
     pub fn into_vec(self) -> PyResult<Vec<T>> {
-        match &self.elements {
-            Elements::Shared(array) => {
-                let elements = self.slice()?;
-                converted(array.py(), elements, &self.what, |element| Some(*element))
-            }
-            Elements::Converted(_) => match self.elements {
-                Elements::Converted(elements) => Ok(elements),
-                Elements::Shared(_) => Ok(Vec::new()),
-            },
+        match self.elements {
+            Elements::Converted(elements) => Ok(elements),
+            Elements::Shared(shared) => shared.converted(Some),
         }
     }
 }
@@ -148,69 +207,48 @@ fn changed(what: &str) -> PyErr {
 /// Raises TypeError for what has no numbers and for floats where integers are needed, ValueError for
 /// a number that the type cannot represent.
 pub fn array<'py, T: Number>(value: &Bound<'py, PyAny>, what: &str) -> PyResult<Array<'py, T>> {
-    let py = value.py();
     let source = to_numpy(value, what)?;
     let is_scalar = source.ndim() == 0;
-    let shared = |array: PyReadonlyArrayDyn<'py, T>| {
-        let shape = match array.shape() {
-            [] => vec![1],
-            shape => shape.to_vec(),
-        };
-        Array {
-            elements: Elements::Shared(array),
-            shape,
-            is_scalar,
-            what: what.to_owned(),
-        }
-    };
-    if source.dtype().is_equiv_to(&T::get_dtype(py)) {
-        return Ok(shared(contiguous(&source, T::NAME)?.extract()?));
-    }
     let shape = match source.shape() {
         [] => vec![1],
         shape => shape.to_vec(),
     };
-    let kind = source.dtype().kind();
+    let (dtype, is_empty) = (source.dtype(), source.len() == 0);
+    let (kind, is_unsigned) = (dtype.kind(), dtype.kind() == b'u' && dtype.itemsize() == 8);
+    let is_same = dtype.is_equiv_to(&T::get_dtype(value.py()));
     let elements = match kind {
-        _ if source.len() == 0 => Vec::new(),
+        _ if is_empty => Elements::Converted(Vec::new()),
+        _ if is_same => Elements::Shared(Shared::new(contiguous(&source, T::NAME)?, what)?),
         b'f' if T::IS_FLOAT => {
-            let floats: PyReadonlyArrayDyn<'_, f64> = contiguous(&source, "float64")?.extract()?;
-            converted(py, floats.as_slice()?, what, |number| {
-                T::from_float(*number)
-            })?
+            let floats = Shared::<f64>::new(contiguous(&source, "float64")?, what)?;
+            Elements::Converted(floats.converted(T::from_float)?)
         }
         b'b' | b'i' | b'u' if T::IS_FLOAT => {
-            return Ok(shared(contiguous(&source, T::NAME)?.extract()?));
+            Elements::Shared(Shared::new(contiguous(&source, T::NAME)?, what)?)
         }
-        b'u' if source.dtype().itemsize() == 8 => {
-            let numbers: PyReadonlyArrayDyn<'_, u64> = contiguous(&source, "uint64")?.extract()?;
-            converted(py, numbers.as_slice()?, what, |number| {
-                T::from_integer((*number).into())
-            })?
+        _ if is_unsigned => {
+            let numbers = Shared::<u64>::new(contiguous(&source, "uint64")?, what)?;
+            Elements::Converted(numbers.converted(|number| T::from_integer(number.into()))?)
         }
         b'b' | b'i' | b'u' => {
-            let numbers: PyReadonlyArrayDyn<'_, i64> = contiguous(&source, "int64")?.extract()?;
-            converted(py, numbers.as_slice()?, what, |number| {
-                T::from_integer((*number).into())
-            })?
+            let numbers = Shared::<i64>::new(contiguous(&source, "int64")?, what)?;
+            Elements::Converted(numbers.converted(|number| T::from_integer(number.into()))?)
         }
         _ => {
             let needed = if T::IS_FLOAT {
-                "numbers"
+                "it is no array of numbers"
             } else {
-                "whole numbers"
+                "it needs whole numbers"
             };
             return Err(PyTypeError::new_err(format!(
-                "{what} has the type {}, needs {needed}",
-                source.dtype()
+                "{what} has the type {dtype}: {needed}"
             )));
         }
     };
     Ok(Array {
-        elements: Elements::Converted(elements),
+        elements,
         shape,
         is_scalar,
-        what: what.to_owned(),
     })
 }
 
@@ -325,56 +363,6 @@ fn contiguous<'py>(
     Ok(made)
 }
 
-/// Converts each element; large arrays in parts, without the interpreter's lock, with a look at the
-/// signals after each.
-///
-/// Raises ValueError naming the first element that the type cannot represent, MemoryError if there
-/// is no room.
-fn converted<S: std::fmt::Display + Send + Sync, T: Number>(
-    py: Python<'_>,
-    elements: &[S],
-    what: &str,
-    convert: impl Fn(&S) -> Option<T> + Send + Sync,
-) -> PyResult<Vec<T>> {
-    let mut made = Vec::new();
-    made.try_reserve_exact(elements.len()).map_err(|_| {
-        PyMemoryError::new_err(format!(
-            "{what}: no memory for {} elements of {}",
-            elements.len(),
-            T::NAME
-        ))
-    })?;
-    let mut refused = None;
-    for part in elements.chunks(PART) {
-        let mut convert_part = || {
-            for element in part {
-                match convert(element) {
-                    Some(element) => made.push(element),
-                    None => return Some(made.len()),
-                }
-            }
-            None
-        };
-        refused = if elements.len() <= PART {
-            convert_part()
-        } else {
-            py.check_signals()?;
-            process::detach(py, convert_part)
-        };
-        if refused.is_some() {
-            break;
-        }
-    }
-    match refused {
-        None => Ok(made),
-        Some(place) => Err(PyValueError::new_err(format!(
-            "{what} has {} at place {place}, which is out of range of {}",
-            elements[place],
-            T::NAME
-        ))),
-    }
-}
-
 /// The address from which functions of this package read an array of float32: that of the array
 /// itself, unless its type or layout needs a copy.
 ///
@@ -388,7 +376,7 @@ fn converted<S: std::fmt::Display + Send + Sync, T: Number>(
 #[pyfunction]
 pub fn array_address(array: &Bound<'_, PyAny>) -> PyResult<usize> {
     let _call = process::enter(array.py())?;
-    Ok(floats(array, "array")?.slice()?.as_ptr().addr())
+    floats(array, "array")?.with(|elements| elements.as_ptr().addr())
 }
 
 /// Numbers as an array of a shape, which takes over their memory.
@@ -405,8 +393,9 @@ pub fn shaped<'py, T: Element>(
 /// A column of an array of numbers that callers may also give as one number for all.
 pub fn broadcast(value: &Bound<'_, PyAny>, what: &str, count: usize) -> PyResult<Vec<f32>> {
     let column = floats(value, what)?;
-    match column.slice()? {
-        [number] if column.is_scalar => host_memory::filled(what, *number, count).or_raise(),
+    let is_scalar = column.is_scalar;
+    match column.into_vec()?.as_slice() {
+        [number] if is_scalar => host_memory::filled(what, *number, count).or_raise(),
         numbers if numbers.len() == count => Ok(numbers.to_vec()),
         numbers => Err(PyValueError::new_err(format!(
             "{what} has {} numbers, needs {count}",

@@ -45,31 +45,38 @@ pub fn running(done: &Progress) -> WorkProgress<'static> {
     }
 }
 
-/// A clock whose waits end when the work is interrupted.
+/// A clock whose waits end when the work is interrupted; its time is then that of the end of the
+/// wait.
 pub struct PolledClock<'a, 'w> {
     clock: Box<dyn Clock>,
+    /// The end of a wait that was interrupted.
+    skipped_to_ns: u64,
     interrupt: &'a RefCell<&'w mut Interrupt>,
 }
 
 impl<'a, 'w> PolledClock<'a, 'w> {
     /// A clock of a kind, at 0.
     pub fn start(kind: ClockKind, interrupt: &'a RefCell<&'w mut Interrupt>) -> Self {
-        let clock = kind.start();
-        Self { clock, interrupt }
+        Self {
+            clock: kind.start(),
+            skipped_to_ns: 0,
+            interrupt,
+        }
     }
 }
 
 impl Clock for PolledClock<'_, '_> {
     fn now_ns(&mut self) -> u64 {
-        self.clock.now_ns()
+        self.clock.now_ns().max(self.skipped_to_ns)
     }
 
     fn wait_until(&mut self, deadline_ns: u64) -> u64 {
-        let interval_ns = INTERVAL.as_nanos() as u64;
+        let interval_ns = INTERVAL.as_nanos() as u64 / 2;
         while self.clock.is_real() && deadline_ns > self.clock.now_ns() + interval_ns {
             let next_ns = self.clock.now_ns() + interval_ns;
             self.clock.wait_until(next_ns);
             if self.interrupt.borrow_mut().poll().is_break() {
+                self.skipped_to_ns = deadline_ns;
                 return 0;
             }
         }
@@ -367,7 +374,7 @@ impl Run {
 /// Body and brain can be used again when it has ended, however it ended: the body is in the state
 /// after the last period, and a built-in brain begins another episode. An exception, also Ctrl-C,
 /// has the periods so far as its attribute `run`, except where a built-in brain needs more than
-/// 0.03 seconds to end its tick: body and brain are free when that tick has ended.
+/// 0.06 seconds to end its tick: body and brain are free when that tick has ended.
 #[pyfunction]
 #[pyo3(signature = (body, brain, *, seconds = 60.0, clock = "real", seed: "int" = 1, progress = false, stop = None))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]

@@ -386,6 +386,7 @@ impl Graph {
         padding: Axes,
         dilation: Axes,
     ) -> PyResult<Node> {
+        let _call = process::enter(py)?;
         let (space, kernel) = self.space_of(py, w)?;
         let (pad, window) = (padding.spread("padding", space, 0)?, Window::new(kernel));
         let window = Window {

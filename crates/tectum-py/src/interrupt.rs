@@ -21,7 +21,7 @@ pub const INTERVAL: Duration = Duration::from_millis(20);
 /// time.
 pub const SLOW: Duration = Duration::from_millis(10);
 /// How long a call waits for work that was told to end, before it leaves the work behind.
-const GRACE: Duration = Duration::from_millis(30);
+const GRACE: Duration = Duration::from_millis(60);
 /// Calls that follow each other faster than this look at the clock only once in `CALLS`.
 const FAST: Duration = Duration::from_millis(1);
 /// Fast calls between two looks at the clock.

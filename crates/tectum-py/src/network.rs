@@ -161,10 +161,14 @@ impl Network {
         // Functions of Python, of the inputs, have run: now the network is locked.
         let mut network = self.inner.lock(py)?;
         for (name, array) in &floats {
-            network.set_floats(name, array.slice()?).or_raise()?;
+            array
+                .with(|data| network.set_floats(name, data))?
+                .or_raise()?;
         }
         for (name, array) in &integers {
-            network.set_integers(name, array.slice()?).or_raise()?;
+            array
+                .with(|data| network.set_integers(name, data))?
+                .or_raise()?;
         }
         let runs = self.runs.clone();
         let (network, ()) = self

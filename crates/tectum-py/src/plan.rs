@@ -774,20 +774,19 @@ impl<'py> Values<'py> {
 
     fn copy_to_input(&self, run: &mut Compiled, view: Slot) -> PyResult<()> {
         match self {
-            Self::F32(array) => run.input::<f32>(view).copy_from_slice(array.slice()?),
-            Self::F64(array) => run.input::<f64>(view).copy_from_slice(array.slice()?),
-            Self::I32(array) => run.input::<i32>(view).copy_from_slice(array.slice()?),
-            Self::U32(array) => run.input::<u32>(view).copy_from_slice(array.slice()?),
+            Self::F32(array) => array.with(|data| run.input::<f32>(view).copy_from_slice(data)),
+            Self::F64(array) => array.with(|data| run.input::<f64>(view).copy_from_slice(data)),
+            Self::I32(array) => array.with(|data| run.input::<i32>(view).copy_from_slice(data)),
+            Self::U32(array) => array.with(|data| run.input::<u32>(view).copy_from_slice(data)),
         }
-        Ok(())
     }
 
     fn write_to_state(&self, run: &mut Compiled, view: Slot) -> PyResult<()> {
         match self {
-            Self::F32(array) => run.write_state(view, array.slice()?),
-            Self::F64(array) => run.write_state(view, array.slice()?),
-            Self::I32(array) => run.write_state(view, array.slice()?),
-            Self::U32(array) => run.write_state(view, array.slice()?),
+            Self::F32(array) => array.with(|data| run.write_state(view, data))?,
+            Self::F64(array) => array.with(|data| run.write_state(view, data))?,
+            Self::I32(array) => array.with(|data| run.write_state(view, data))?,
+            Self::U32(array) => array.with(|data| run.write_state(view, data))?,
         }
         .or_raise()
     }

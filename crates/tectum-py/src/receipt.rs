@@ -12,6 +12,15 @@ use crate::body::locked;
 #[derive(Clone)]
 pub struct Runs(Arc<Mutex<Session>>);
 
+impl Drop for Runs {
+    fn drop(&mut self) {
+        // The session has the device: see `Device`.
+        if crate::process::leaks() {
+            std::mem::forget(self.0.clone());
+        }
+    }
+}
+
 impl Runs {
     pub fn new(device: &Device, code: &[CodeObject]) -> Self {
         let mut session = Session::new(device);

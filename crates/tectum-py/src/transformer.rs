@@ -308,6 +308,12 @@ impl FromPyObject<'_, '_> for TokenNumbers {
                 "tokens: bytes are no token numbers; decode them to a text",
             ));
         }
+        // A number alone is one prompt of several, or none at all.
+        if !value.hasattr("__len__")? {
+            return Err(PyTypeError::new_err(
+                "tokens: a sequence of token numbers is needed",
+            ));
+        }
         integers(&value, "tokens").map(Self)
     }
 }

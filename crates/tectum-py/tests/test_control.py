@@ -201,14 +201,14 @@ def test_a_loop_that_ctrl_c_ends_can_be_repeated(kind):
         threading.Timer(0.2, os.kill, [os.getpid(), signal.SIGINT]).start()
         try:
             with pytest.raises(KeyboardInterrupt) as caught:
-                tt.run_loop(body, brain, seconds=60)
+                tt.run_loop(body, brain, seconds=1e6, clock="sim")
         finally:
             signal.signal(signal.SIGINT, before)
         return caught.value.run
 
     body, brain = tt.body("pendulum"), tt.brain("lqr", "pendulum")
     run = start(body, brain) if kind == "built-in" else start(Cart(), Spring())
-    assert 1 <= len(run) < 60 and run.end == "interrupted" and run.receipt.trace
+    assert 1 <= len(run) < 1e7 and run.end == "interrupted" and run.receipt.trace
     assert len(tt.run_loop(body, brain, seconds=1, clock="sim")) == 20
 
 

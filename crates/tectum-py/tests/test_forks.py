@@ -147,9 +147,9 @@ def bound(function, item, found, view):
     return lambda: function(*values, **{name: argument(name, found) for name in keywords})
 
 
-def refusals(found, answers):
+def refusals(listed, answers):
     outcomes = {}
-    for name, call in calls(found):
+    for name, call in listed:
         try:
             outcomes[name] = f"returned {type(call()).__name__}"
         except RuntimeError as error:
@@ -161,13 +161,14 @@ def refusals(found, answers):
 
 def test_every_call_is_refused_in_a_fork(tmp_path, models):
     found = objects(tmp_path, models)
+    listed = list(calls(found))
     network = found["SpikingNetwork"]
     # Another thread has the lock of an object when the process is forked.
     thread = threading.Thread(target=network.run, args=(400_000,))
     thread.start()
     context = multiprocessing.get_context("fork")
     receiver, sender = context.Pipe(duplex=False)
-    child = context.Process(target=refusals, args=(found, sender), daemon=True)
+    child = context.Process(target=refusals, args=(listed, sender), daemon=True)
     child.start()
     assert receiver.poll(60), "the fork waits for ever"
     outcomes = receiver.recv()

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use serde::de::DeserializeOwned;
-use tectum::{Error, ErrorKind, Result};
+use tectum::{Error, Result};
 
 /// The configuration file of a folder.
 const CONFIG: &str = "config.json";
@@ -57,11 +57,12 @@ impl ConfigFile {
             } else {
                 "an encoder is a folder"
             };
-            return Err(Error::new(
-                ErrorKind::Io,
-                format!(
-                    "{place}: there is no such file or folder; {known} on this machine; none is downloaded"
-                ),
+            let text = format!(
+                "there is no such file or folder; {known} on this machine; none is downloaded"
+            );
+            return Err(Error::io(
+                place,
+                std::io::Error::new(std::io::ErrorKind::NotFound, text),
             ));
         } else if let Some(model) = folder
             .parent()

@@ -8,7 +8,7 @@ use memmap2::Mmap;
 use safetensors::tensor::{Dtype, SafeTensors};
 use tectum::kernel::pack::{bf16_bits, f16_bits};
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{ContentHash, Error, ErrorKind, Result};
+use tectum::{ContentHash, Error, Result};
 
 /// The file of a model in one file, and the index of a model in several files.
 const SINGLE: &str = "model.safetensors";
@@ -245,12 +245,10 @@ fn without_safetensors(folder: &Path) -> Error {
         format!("; found: {}", others.join(", "))
     };
     let needed = "weights in safetensors are needed; transformers converts other ones: save_pretrained(FOLDER)";
-    Error::new(
-        ErrorKind::Io,
-        format!(
-            "{}: there is no {SINGLE}{found}; {needed}",
-            folder.display()
-        ),
+    let text = format!("there is no {SINGLE}{found}; {needed}");
+    Error::io(
+        folder.display(),
+        std::io::Error::new(std::io::ErrorKind::NotFound, text),
     )
 }
 

@@ -115,7 +115,7 @@ impl InputPorts {
                 DType::U32 => {
                     let array = array(&value, &name)?;
                     port.check(array.shape())?;
-                    port.check_rows(array.slice()?)?;
+                    array.with(|numbers| port.check_rows(numbers))??;
                     Values::Rows(array)
                 }
                 _ => {
@@ -141,9 +141,9 @@ pub enum Values<'py> {
 pub fn fill(inputs: &[(String, Values<'_>)], to: &mut impl Inputs) -> PyResult<()> {
     inputs.iter().try_for_each(|(name, values)| {
         match values {
-            Values::Floats(array) => to.set_floats(name, array.slice()?),
-            Values::Rows(array) => to.set_rows(name, array.slice()?),
-            Values::Integers(array) => to.set_integers(name, array.slice()?),
+            Values::Floats(array) => array.with(|data| to.set_floats(name, data))?,
+            Values::Rows(array) => array.with(|data| to.set_rows(name, data))?,
+            Values::Integers(array) => array.with(|data| to.set_integers(name, data))?,
         }
         .or_raise()
     })
