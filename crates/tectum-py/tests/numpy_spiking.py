@@ -100,7 +100,7 @@ class Network:
     def __init__(self, genome, seed=0, learns=True, memory_neurons=1024):
         self.areas, self.mappings = read_genome(genome)
         self.definitions = genome.get("neuron_morphologies", {})
-        self.seed, self.learns = seed, learns
+        self.seed, self.seed64, self.learns = seed, np.array([seed], u64), learns
         self.area_neurons = sum(area.count for area in self.areas)
         self.place_memories(memory_neurons)
         self.place_neurons()
@@ -193,13 +193,13 @@ class Network:
         bound = int(np.floor(np.float64(np.float32(mapping.attractivity)) / 100 * 2**32 + 0.5))
         if mapping.attractivity < 100:
             counter = source.astype(u64) * u64(2**32) + target.astype(u64)
-            kept = (draw64(u64(self.seed), u64([2 * mapping.number]), counter) >> u64(32)) < bound
+            kept = (draw64(self.seed64, u64([2 * mapping.number]), counter) >> u64(32)) < bound
             source, target = source[kept], target[kept]
         return source, target
 
     def random_voxels(self, mapping):
         """The voxel that `randomizer` gives each neuron of the source."""
-        start = draw64(u64(self.seed), u64([2 * mapping.number + 1]), mapping.source.neurons.astype(u64))
+        start = draw64(self.seed64, u64([2 * mapping.number + 1]), mapping.source.neurons.astype(u64))
         size = mapping.target.size
         x, y, z = (((mix64(start + u64(k)) >> u64(32)) * u64(size[k]) >> u64(32)).astype(np.int64) for k in range(3))
         return (x * size[1] + y) * size[2] + z
@@ -274,7 +274,8 @@ class Engine:
         self.keep = np.floor(network.leak.astype(np.float64) * 65536 + 0.5).astype(np.int64)
         self.stimulus = int(np.floor(stimulus * (2**32 - 1)))
         self.amount = int(steps(np.float32(amount), self.places))
-        self.seed = u32(network.seed & 0xFFFFFFFF) ^ scramble(np.array([network.seed >> 32], u32))
+        # Arrays of one number wrap without a warning.
+        self.seed = np.array([network.seed & 0xFFFFFFFF], u32) ^ scramble(np.array([network.seed >> 32], u32))
         self.input_neurons = np.flatnonzero(network.inputs)
         self.weight = network.weight.copy()
         self.plastic = np.flatnonzero(network.rule != FIXED)
@@ -295,6 +296,9 @@ class Engine:
     def spike_hash(self):
         return f"{int(self.words[1]) & 0xFFFFFFFF:08x}{int(self.words[0]) & 0xFFFFFFFF:08x}"
 
+    def burst_number(self):
+        return np.array([self.burst], u32)
+
     def step(self):
         """One burst."""
         self.burst += 1
@@ -306,7 +310,7 @@ class Engine:
         self.recent = [fired, *self.recent][: self.horizon]
         self.coincide(taken)
         numbers = np.flatnonzero(fired).astype(u32)
-        for place, words in enumerate(spike_words(numbers, u32(self.burst))):
+        for place, words in enumerate(spike_words(numbers, self.burst_number())):
             self.words[place] += words.sum(dtype=u64)
         self.spikes += numbers.size
 
@@ -329,7 +333,7 @@ class Engine:
         sums[self.network.power] += 1 << self.places
         touched |= self.network.power
         numbers = self.input_neurons
-        stimulated = numbers[draw(self.seed ^ u32(0xFFFFFFFF), numbers.astype(u32), u32(self.burst)) < self.stimulus]
+        stimulated = numbers[draw(self.seed ^ u32(0xFFFFFFFF), numbers.astype(u32), self.burst_number()) < self.stimulus]
         sums[stimulated] += self.amount
         touched[stimulated] = True
 
@@ -359,7 +363,7 @@ class Engine:
         network = self.network
         numbers = np.arange(network.count, dtype=u32)
         bound = np.floor(network.excitability.astype(np.float64) * 2**32)
-        return (network.excitability >= np.float32(0.999)) | (draw(self.seed, numbers, u32(self.burst)) < bound)
+        return (network.excitability >= np.float32(0.999)) | (draw(self.seed, numbers, self.burst_number()) < bound)
 
     def start_periods(self, fired):
         """What a firing sends, and the periods that it begins."""
@@ -391,7 +395,7 @@ class Engine:
         for age, fired in enumerate(self.recent[: memory.depth]):
             numbers = memory.upstream[fired[memory.upstream]].astype(u32)
             empty &= not numbers.size
-            for place, words in enumerate(spike_words(numbers, u32(age))):
+            for place, words in enumerate(spike_words(numbers, np.array([age], u32))):
                 sums[place] += words.sum(dtype=u64)
         return None if empty else tuple(int(total) & 0xFFFFFFFF for total in sums)
 
