@@ -12,6 +12,7 @@ from numpy_morphologies import voxel_pairs
 u32, u64 = np.uint32, np.uint64
 
 CLAMP = 2**30 - 1
+MAX_BOUND = 2**29  # units of potential, for thresholds and limits that count
 MAX_INJECTED = 1024  # units of potential, into a neuron in a burst
 NEVER = 2**31  # a threshold or limit that no potential reaches
 FIXED = -1  # in place of a learning rule
@@ -236,9 +237,9 @@ def steps(numbers, places):
 
 
 def threshold_steps(numbers, places):
-    """Thresholds or limits in steps; those that no potential reaches are NEVER."""
-    reachable = numbers <= 2**29
-    return np.where(reachable, steps(np.where(reachable, numbers, 0), places), NEVER).astype(np.int64)
+    """Thresholds or limits in steps; those beyond 2**29 are out of reach of every potential."""
+    far = np.abs(numbers) > MAX_BOUND
+    return np.where(far, np.sign(numbers) * NEVER, steps(np.where(far, 0, numbers), places)).astype(np.int64)
 
 
 def binary_places(network):
@@ -249,8 +250,8 @@ def binary_places(network):
     contribution = weight * psp[network.source] / divisor[network.source]
     sums = np.bincount(network.target, contribution, minlength=network.count) + 2.0 * MAX_INJECTED
     errors = np.bincount(network.target, weight / 2, minlength=network.count)
-    bounds = np.concatenate([network.threshold, network.limit])
-    bounds = np.abs(bounds[bounds <= 2**29], dtype=np.float64)
+    bounds = np.abs(np.concatenate([network.threshold, network.limit]).astype(np.float64))
+    bounds = bounds[bounds <= MAX_BOUND]
     for places in range(16, -1, -1):
         if np.all(sums * 2**places + errors <= CLAMP) and np.all(bounds * 2**places <= CLAMP):
             return places

@@ -66,7 +66,7 @@ def random_area(random, name, legacy):
     if random.random() < 0.06:
         area["threshold"] = random.choice([70000, 3e6, 1e9])
     choices = {
-        "increment": [round(random.uniform(-1, 2), 2) for _ in range(3)],
+        "increment": [random.choice([0, -3e8]) if random.random() < 0.03 else round(random.uniform(-1, 2), 2) for _ in range(3)],
         "limit": random.choice([0, 3.25, 20, 300, 300]),
         "leak": random.choice([0.05, 0.1, 0.5, 1]),
         "leak_variability": random.choice([0, 0.5]),
