@@ -243,7 +243,7 @@ def threshold_steps(numbers, places):
 
 
 def binary_places(network):
-    """The binary places of a network's potentials."""
+    """The binary places of each neuron's potential; all have the same."""
     weight = np.where(network.rule == FIXED, network.weight, 255).astype(np.float64)
     psp = np.where(network.driven, 255, network.psp)
     divisor = np.where(network.uniform, 1, np.maximum(network.shares, 1))
@@ -254,13 +254,19 @@ def binary_places(network):
     bounds = bounds[bounds <= MAX_BOUND]
     for places in range(16, -1, -1):
         if np.all(sums * 2**places + errors <= CLAMP) and np.all(bounds * 2**places <= CLAMP):
-            return places
+            return np.full(network.count, places)
     raise Refused("sums")
 
 
-def learn(weight, fired_both, fired_either, gain, loss):
-    """Weights after the rule of coincidence."""
-    return np.where(fired_both, np.minimum(weight + gain, 255), np.where(fired_either, np.maximum(weight - loss, 0), weight))
+def arrivals(weight, psp, shares, places):
+    """What synapses add to their targets, in steps of the targets."""
+    return weight * (((psp << places) + shares // 2) // shares)
+
+
+def learn(weight, always, ever, gain, loss):
+    """Weights after the rule of coincidence, by whether source and target fired in all bursts of the window, and in any."""
+    both, loses = always[0] & always[1], ever[0] | ever[1]
+    return np.where(both, np.minimum(weight + gain, 255), np.where(loses, np.maximum(weight - loss, 0), weight))
 
 
 class Engine:
@@ -274,7 +280,7 @@ class Engine:
         self.limit = threshold_steps(network.limit, self.places)
         self.keep = np.floor(network.leak.astype(np.float64) * 65536 + 0.5).astype(np.int64)
         self.stimulus = int(np.floor(stimulus * (2**32 - 1)))
-        self.amount = int(steps(np.float32(amount), self.places))
+        self.amount = steps(np.float32(amount), self.places).astype(np.int64)
         # Arrays of one number wrap without a warning.
         self.seed = np.array([network.seed & 0xFFFFFFFF], u32) ^ scramble(np.array([network.seed >> 32], u32))
         self.input_neurons = np.flatnonzero(network.inputs)
@@ -321,8 +327,7 @@ class Engine:
         sending = self.fired[network.source] & ((network.rule == FIXED) | (self.weight > 0))
         source, target = network.source[sending], network.target[sending]
         shares = np.where(network.uniform, 1, np.maximum(network.shares, 1))[source]
-        units = ((self.sent[source] << self.places) + shares // 2) // shares
-        amounts = self.weight[sending] * units * network.sign[sending]
+        amounts = network.sign[sending] * arrivals(self.weight[sending], self.sent[source], shares, self.places[target])
         self.events += source.size
         sums = np.bincount(target, amounts, minlength=network.count).astype(np.int64)
         touched = np.zeros(network.count, bool)
@@ -331,11 +336,11 @@ class Engine:
 
     def inject(self, sums, touched):
         """Constant input and stimulus."""
-        sums[self.network.power] += 1 << self.places
+        sums[self.network.power] += 1 << self.places[self.network.power]
         touched |= self.network.power
         numbers = self.input_neurons
         stimulated = numbers[draw(self.seed ^ u32(0xFFFFFFFF), numbers.astype(u32), self.burst_number()) < self.stimulus]
-        sums[stimulated] += self.amount
+        sums[stimulated] += self.amount[stimulated]
         touched[stimulated] = True
 
     def dynamics(self, sums, touched):
@@ -369,7 +374,7 @@ class Engine:
     def start_periods(self, fired):
         """What a firing sends, and the periods that it begins."""
         network = self.network
-        rounded = self.v + (1 << self.places >> 1) >> self.places
+        rounded = (self.v + (1 << self.places >> 1)) >> self.places
         self.sent = np.where(network.driven, np.clip(rounded, 0, 255), network.psp)
         self.sent[network.area_neurons :] = network.psp[network.area_neurons :]
         self.v[fired] = 0
@@ -414,13 +419,12 @@ class Engine:
             synapses = self.plastic[network.rule[self.plastic] == place]
             history = np.array([fired & (self.ages > age) for age, fired in enumerate(self.recent[:window])])
             always = history.all(axis=0) & (len(history) == window)
-            any_time = history.any(axis=0)
-            source, target = network.source[synapses], network.target[synapses]
-            both, either = always[source] & always[target], any_time[source] | any_time[target]
-            self.weight[synapses] = learn(self.weight[synapses], both, either, gain, loss)
+            ends = np.stack([network.source[synapses], network.target[synapses]])
+            ever = history.any(axis=0)
+            self.weight[synapses] = learn(self.weight[synapses], always[ends], ever[ends], gain, loss)
 
     def potentials(self):
-        return self.v * 2.0**-self.places
+        return self.v * 2.0 ** -self.places
 
     def learning_synapses(self):
         """Source, target, sign and weight of the synapses that learn."""

@@ -34,8 +34,8 @@ WHAT_HAPPENS = {
     "a stored pattern": lambda engine: any(memory.patterns for memory in engine.network.memories.values()),
     "a permanent pattern": lambda engine: any(memory.permanent.any() for memory in engine.network.memories.values()),
     "a lost pattern": lambda engine: any(memory.lost for memory in engine.network.memories.values()),
-    "16 binary places": lambda engine: engine.places == 16,
-    "fewer than 12 binary places": lambda engine: engine.places < 12,
+    "16 binary places": lambda engine: (engine.places == 16).any(),
+    "fewer than 12 binary places": lambda engine: (engine.places < 12).any(),
     "a potential that is sent": lambda engine: (engine.network.driven & (engine.sent > 1)).any(),
 }
 seen = collections.Counter()
