@@ -131,19 +131,45 @@ def test_random_genomes_use_every_rule():
     assert not rare, f"TECTUM_SEED={SEED}: nothing of {rare}"
 
 
+def two_areas(size, rules, **target):
+    """A genome of an input area of a size and one more voxel, and the rules from one to the other."""
+    area = {"block_boundaries": [1, 1, 1], "mp_charge_accumulation": True, "psp_uniform_distribution": True}
+    source = area | {"group_id": "IPU", "block_boundaries": list(size), "cortical_mapping_dst": {"c__two": rules}}
+    return {"version": "2.1", "physiology": {}, "blueprint": {"i__eye": source, "c__two": area | target}}
+
+
+def rare_genomes():
+    """Genomes with what random ones rarely have."""
+    # The one neuron of the memory takes another pattern in most bursts, and learns with a window of two.
+    forgetful = two_areas((8, 1, 1), [["memory", 1, 1, False]], is_mem_type=True, temporal_depth=1, init_lifespan=1)
+    output = {"block_boundaries": [1, 1, 1], "mp_charge_accumulation": True, "firing_threshold": 0}
+    forgetful["blueprint"]["c__two"]["cortical_mapping_dst"] = {"c__thr": [["block_to_block", 1, 20, True, 1, 5, 3, 2]]}
+    forgetful["blueprint"]["c__thr"] = output
+    # Sums at the limit of a number of binary places: rounding decides.
+    limits = [two_areas((count, 1, 1), [["all_to_all", 1, 255, False]], firing_threshold=1e9) for count in range(4099, 4105)]
+    tile = two_areas((2, 3, 1), [["tile", 1, 1, True, 1, 1, 1, 1]], block_boundaries=[3, 2, 1])
+    return [forgetful, *limits, tile]
+
+
+@pytest.mark.parametrize("genome", rare_genomes())
+def test_rare_genomes_run_as_the_pages_define(genome, tmp_path):
+    path = tmp_path / "rare.json"
+    path.write_text(json.dumps(genome))
+    many = genome["blueprint"]["i__eye"]["block_boundaries"][0] > 1000
+    options = PLAIN | {"stimulus": 0.4, "memory_neurons": 1}
+    engine = assert_same(path, options, 3 if many else BURSTS)
+    assert engine.spikes > 0
+
+
 def refused_genomes():
     """Genomes that the pages refuse, each with a part of the error."""
-    area = {"block_boundaries": [1, 1, 1], "mp_charge_accumulation": True, "postsynaptic_current": 255, "psp_uniform_distribution": True}
-
-    def genome(rules, size=(1, 1, 1), **target):
-        source = area | {"block_boundaries": list(size), "cortical_mapping_dst": {"c__two": rules}}
-        return {"version": "2.1", "physiology": {}, "blueprint": {"i__eye": source | {"group_id": "IPU"}, "c__two": area | target}}
-
+    crowded = two_areas((130, 130, 1), [["all_to_all", 1, 255, False]])
+    crowded["blueprint"]["i__eye"]["postsynaptic_current"] = 255
     return [
-        (genome([["all_to_all", 1, 255, False]], (130, 130, 1)), "neuron 16900"),
-        (genome([["all_to_all", 1, 1, True, 1, 1, 1, 257]]), "257"),
-        (genome([["all_to_all", 1, 1, True, 1, gain, 1, 1] for gain in range(1, 18)]), "16"),
-        (genome([["memory", 1, 1, False]], is_mem_type=True, init_lifespan=0), "lifespan"),
+        (crowded, "neuron 16900"),
+        (two_areas((1, 1, 1), [["all_to_all", 1, 1, True, 1, 1, 1, 257]]), "257"),
+        (two_areas((1, 1, 1), [["all_to_all", 1, 1, True, 1, gain, 1, 1] for gain in range(1, 18)]), "16"),
+        (two_areas((1, 1, 1), [["memory", 1, 1, False]], is_mem_type=True, init_lifespan=0), "lifespan"),
     ]
 
 
