@@ -4,8 +4,8 @@
 //! digits, integers become floats; floats never become integers, and nothing else is a number.
 
 use numpy::{
-    Element, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyUntypedArray,
-    PyUntypedArrayMethods,
+    Element, PyArray1, PyArrayDescrMethods, PyArrayDyn, PyArrayMethods, PyReadonlyArrayDyn,
+    PyUntypedArray, PyUntypedArrayMethods,
 };
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
@@ -13,9 +13,8 @@ use pyo3::types::{PyDict, PySlice, PyTuple};
 use tectum::host_memory;
 
 use crate::error::OrRaise;
-use crate::sequence::stated_len;
-
 use crate::process;
+use crate::sequence::stated_len;
 
 /// Elements that are converted or copied between two looks at the signals.
 const PART: usize = 1 << 22;

@@ -12,6 +12,7 @@ from numpy_morphologies import voxel_pairs
 u32, u64 = np.uint32, np.uint64
 
 CLAMP = 2**30 - 1
+MAX_BOUND = 2**29  # units of potential, for thresholds and limits that count
 MAX_INJECTED = 1024  # units of potential, into a neuron in a burst
 NEVER = 2**31  # a threshold or limit that no potential reaches
 FIXED = -1  # in place of a learning rule
@@ -100,7 +101,7 @@ class Network:
     def __init__(self, genome, seed=0, learns=True, memory_neurons=1024):
         self.areas, self.mappings = read_genome(genome)
         self.definitions = genome.get("neuron_morphologies", {})
-        self.seed, self.learns = seed, learns
+        self.seed, self.seed64, self.learns = seed, np.array([seed], u64), learns
         self.area_neurons = sum(area.count for area in self.areas)
         self.place_memories(memory_neurons)
         self.place_neurons()
@@ -193,13 +194,13 @@ class Network:
         bound = int(np.floor(np.float64(np.float32(mapping.attractivity)) / 100 * 2**32 + 0.5))
         if mapping.attractivity < 100:
             counter = source.astype(u64) * u64(2**32) + target.astype(u64)
-            kept = (draw64(u64(self.seed), u64([2 * mapping.number]), counter) >> u64(32)) < bound
+            kept = (draw64(self.seed64, u64([2 * mapping.number]), counter) >> u64(32)) < bound
             source, target = source[kept], target[kept]
         return source, target
 
     def random_voxels(self, mapping):
         """The voxel that `randomizer` gives each neuron of the source."""
-        start = draw64(u64(self.seed), u64([2 * mapping.number + 1]), mapping.source.neurons.astype(u64))
+        start = draw64(self.seed64, u64([2 * mapping.number + 1]), mapping.source.neurons.astype(u64))
         size = mapping.target.size
         x, y, z = (((mix64(start + u64(k)) >> u64(32)) * u64(size[k]) >> u64(32)).astype(np.int64) for k in range(3))
         return (x * size[1] + y) * size[2] + z
@@ -236,30 +237,36 @@ def steps(numbers, places):
 
 
 def threshold_steps(numbers, places):
-    """Thresholds or limits in steps; those that no potential reaches are NEVER."""
-    reachable = numbers <= 2**29
-    return np.where(reachable, steps(np.where(reachable, numbers, 0), places), NEVER).astype(np.int64)
+    """Thresholds or limits in steps; those beyond 2**29 are out of reach of every potential."""
+    far = np.abs(numbers) > MAX_BOUND
+    return np.where(far, np.sign(numbers) * NEVER, steps(np.where(far, 0, numbers), places)).astype(np.int64)
 
 
 def binary_places(network):
-    """The binary places of a network's potentials."""
+    """The binary places of each neuron's potential; all have the same."""
     weight = np.where(network.rule == FIXED, network.weight, 255).astype(np.float64)
     psp = np.where(network.driven, 255, network.psp)
     divisor = np.where(network.uniform, 1, np.maximum(network.shares, 1))
     contribution = weight * psp[network.source] / divisor[network.source]
     sums = np.bincount(network.target, contribution, minlength=network.count) + 2.0 * MAX_INJECTED
     errors = np.bincount(network.target, weight / 2, minlength=network.count)
-    bounds = np.concatenate([network.threshold, network.limit])
-    bounds = np.abs(bounds[bounds <= 2**29], dtype=np.float64)
+    bounds = np.abs(np.concatenate([network.threshold, network.limit]).astype(np.float64))
+    bounds = bounds[bounds <= MAX_BOUND]
     for places in range(16, -1, -1):
         if np.all(sums * 2**places + errors <= CLAMP) and np.all(bounds * 2**places <= CLAMP):
-            return places
+            return np.full(network.count, places)
     raise Refused("sums")
 
 
-def learn(weight, fired_both, fired_either, gain, loss):
-    """Weights after the rule of coincidence."""
-    return np.where(fired_both, np.minimum(weight + gain, 255), np.where(fired_either, np.maximum(weight - loss, 0), weight))
+def arrivals(weight, psp, shares, places):
+    """What synapses add to their targets, in steps of the targets."""
+    return weight * (((psp << places) + shares // 2) // shares)
+
+
+def learn(weight, always, ever, gain, loss):
+    """Weights after the rule of coincidence, by whether source and target fired in all bursts of the window, and in any."""
+    both, loses = always[0] & always[1], ever[0] | ever[1]
+    return np.where(both, np.minimum(weight + gain, 255), np.where(loses, np.maximum(weight - loss, 0), weight))
 
 
 class Engine:
@@ -273,8 +280,9 @@ class Engine:
         self.limit = threshold_steps(network.limit, self.places)
         self.keep = np.floor(network.leak.astype(np.float64) * 65536 + 0.5).astype(np.int64)
         self.stimulus = int(np.floor(stimulus * (2**32 - 1)))
-        self.amount = int(steps(np.float32(amount), self.places))
-        self.seed = u32(network.seed & 0xFFFFFFFF) ^ scramble(np.array([network.seed >> 32], u32))
+        self.amount = steps(np.float32(amount), self.places).astype(np.int64)
+        # Arrays of one number wrap without a warning.
+        self.seed = np.array([network.seed & 0xFFFFFFFF], u32) ^ scramble(np.array([network.seed >> 32], u32))
         self.input_neurons = np.flatnonzero(network.inputs)
         self.weight = network.weight.copy()
         self.plastic = np.flatnonzero(network.rule != FIXED)
@@ -295,6 +303,9 @@ class Engine:
     def spike_hash(self):
         return f"{int(self.words[1]) & 0xFFFFFFFF:08x}{int(self.words[0]) & 0xFFFFFFFF:08x}"
 
+    def burst_number(self):
+        return np.array([self.burst], u32)
+
     def step(self):
         """One burst."""
         self.burst += 1
@@ -306,7 +317,7 @@ class Engine:
         self.recent = [fired, *self.recent][: self.horizon]
         self.coincide(taken)
         numbers = np.flatnonzero(fired).astype(u32)
-        for place, words in enumerate(spike_words(numbers, u32(self.burst))):
+        for place, words in enumerate(spike_words(numbers, self.burst_number())):
             self.words[place] += words.sum(dtype=u64)
         self.spikes += numbers.size
 
@@ -316,8 +327,7 @@ class Engine:
         sending = self.fired[network.source] & ((network.rule == FIXED) | (self.weight > 0))
         source, target = network.source[sending], network.target[sending]
         shares = np.where(network.uniform, 1, np.maximum(network.shares, 1))[source]
-        units = ((self.sent[source] << self.places) + shares // 2) // shares
-        amounts = self.weight[sending] * units * network.sign[sending]
+        amounts = network.sign[sending] * arrivals(self.weight[sending], self.sent[source], shares, self.places[target])
         self.events += source.size
         sums = np.bincount(target, amounts, minlength=network.count).astype(np.int64)
         touched = np.zeros(network.count, bool)
@@ -326,11 +336,11 @@ class Engine:
 
     def inject(self, sums, touched):
         """Constant input and stimulus."""
-        sums[self.network.power] += 1 << self.places
+        sums[self.network.power] += 1 << self.places[self.network.power]
         touched |= self.network.power
         numbers = self.input_neurons
-        stimulated = numbers[draw(self.seed ^ u32(0xFFFFFFFF), numbers.astype(u32), u32(self.burst)) < self.stimulus]
-        sums[stimulated] += self.amount
+        stimulated = numbers[draw(self.seed ^ u32(0xFFFFFFFF), numbers.astype(u32), self.burst_number()) < self.stimulus]
+        sums[stimulated] += self.amount[stimulated]
         touched[stimulated] = True
 
     def dynamics(self, sums, touched):
@@ -359,12 +369,12 @@ class Engine:
         network = self.network
         numbers = np.arange(network.count, dtype=u32)
         bound = np.floor(network.excitability.astype(np.float64) * 2**32)
-        return (network.excitability >= np.float32(0.999)) | (draw(self.seed, numbers, u32(self.burst)) < bound)
+        return (network.excitability >= np.float32(0.999)) | (draw(self.seed, numbers, self.burst_number()) < bound)
 
     def start_periods(self, fired):
         """What a firing sends, and the periods that it begins."""
         network = self.network
-        rounded = self.v + (1 << self.places >> 1) >> self.places
+        rounded = (self.v + (1 << self.places >> 1)) >> self.places
         self.sent = np.where(network.driven, np.clip(rounded, 0, 255), network.psp)
         self.sent[network.area_neurons :] = network.psp[network.area_neurons :]
         self.v[fired] = 0
@@ -391,7 +401,7 @@ class Engine:
         for age, fired in enumerate(self.recent[: memory.depth]):
             numbers = memory.upstream[fired[memory.upstream]].astype(u32)
             empty &= not numbers.size
-            for place, words in enumerate(spike_words(numbers, u32(age))):
+            for place, words in enumerate(spike_words(numbers, np.array([age], u32))):
                 sums[place] += words.sum(dtype=u64)
         return None if empty else tuple(int(total) & 0xFFFFFFFF for total in sums)
 
@@ -409,13 +419,12 @@ class Engine:
             synapses = self.plastic[network.rule[self.plastic] == place]
             history = np.array([fired & (self.ages > age) for age, fired in enumerate(self.recent[:window])])
             always = history.all(axis=0) & (len(history) == window)
-            any_time = history.any(axis=0)
-            source, target = network.source[synapses], network.target[synapses]
-            both, either = always[source] & always[target], any_time[source] | any_time[target]
-            self.weight[synapses] = learn(self.weight[synapses], both, either, gain, loss)
+            ends = np.stack([network.source[synapses], network.target[synapses]])
+            ever = history.any(axis=0)
+            self.weight[synapses] = learn(self.weight[synapses], always[ends], ever[ends], gain, loss)
 
     def potentials(self):
-        return self.v * 2.0**-self.places
+        return self.v * 2.0 ** -self.places
 
     def learning_synapses(self):
         """Source, target, sign and weight of the synapses that learn."""

@@ -62,28 +62,32 @@ def random_area(random, name, legacy):
     area["group"] = {"i": "IPU", "o": "OPU", "_": "CORE"}.get(name[0], random.choice(["CUSTOM", "custom"]))
     if name[0] == "m":
         area |= random.choice([{"memory": True}, {"group": "MEMORY"}, {"subgroup": "memory"}])
-    area["threshold"] = random.choice([0, 0.3, 1, 1.0, 1, 2.5, 5, 13.7, 13.7, 70000, 1e9])
+    area["threshold"] = random.choice([0, 0.3, 0.3, 1, 1, 1.0, 2.5, 2.5, 5, 13.7])
+    if random.random() < 0.06:
+        area["threshold"] = random.choice([70000, 3e6, 1e9])
     choices = {
-        "increment": [round(random.uniform(-1, 2), 2) for _ in range(3)],
-        "limit": random.choice([0, 3.25, 20, 300]),
+        "increment": [random.choice([0, -3e8]) if random.random() < 0.03 else round(random.uniform(-1, 2), 2) for _ in range(3)],
+        "limit": random.choice([0, 3.25, 20, 300, 300]),
         "leak": random.choice([0.05, 0.1, 0.5, 1]),
         "leak_variability": random.choice([0, 0.5]),
         "refractory": random.choice([0, 1, 2, 3]),
-        "excitability": random.choice([0, 0.2, 0.7, 0.9985, 0.999, 1]),
+        "excitability": random.choice([0, 0.2, 0.7, 0.7, 0.9985, 0.9985, 0.999, 1]),
         "consecutive": random.choice([0, 1, 2, 3, 65535]),
         "snooze": random.choice([0, 1, 3]),
         "uniform": random.random() < 0.5,
         "driven": random.random() < 0.4,
-        "current": random.choice([0, 1, 3, 10, 255]),
-        "attractivity": random.choice([0, 12.5, 50, 99.9, 100]),
+        "current": random.choice([0, 1, 3, 3, 10, 255, 255]),
+        "attractivity": random.choice([0, 12.5, 50, 50, 99.9, 99.9]),
         "depth": random.choice([1, 2, 4]),
         "lifespan": random.choice([1, 1, 3, 9]),
         "growth": random.choice([0, 1, 2.7, 10]),
-        "longterm": random.choice([0, 5, 12, 100]),
+        "longterm": random.choice([0, 3, 9, 12, 100]),
     }
     area |= {key: value for key, value in choices.items() if random.random() < 0.45}
     amounts = {"leak": [0.4, 3, 10], "excitability": [30, 90, 100], "current": [2.6, 7, 500]}
     area |= {key: random.choice(amounts[key]) for key in legacy if legacy[key] and random.random() < 0.8}
+    if name == "i__eye":  # something fires in most genomes
+        area |= {"threshold": random.choice([0.3, 1]), "accumulates": True, "excitability": 90 if legacy["excitability"] else 0.9}
     return area
 
 
@@ -118,7 +122,8 @@ def add_mappings(random, areas, definitions, first):
         if name.startswith("m__") and random.random() < 0.85:
             mappings += [(random.choice(list(areas)), name, random.choice(REMEMBERS)) for _ in range(random.randint(1, 2))]
     if random.random() < 0.4:
-        mappings += [(*random.choices(list(areas), k=2), random.choice(ASSOCIATIVE)) for _ in range(random.randint(1, 2))]
+        partners = ["i__eye", *(name for name in areas if name.startswith("m__")), random.choice(list(areas))]
+        mappings += [(*random.choices(partners, k=2), random.choice(ASSOCIATIVE)) for _ in range(random.randint(1, 2))]
     random.shuffle(mappings)
     for source, destination, morphology in mappings:
         rules = areas[source].setdefault("mappings", {}).setdefault(destination, [])
@@ -128,13 +133,13 @@ def add_mappings(random, areas, definitions, first):
 def random_rule(random, morphology):
     associative = morphology in ASSOCIATIVE
     plastic = random.random() < 0.4
-    multiplier = random.choice([-255, -20, -3, -1, 0, 1, 1.0, 2, 5, 40, 255])
+    multiplier = random.choice([-255, -20, -1, 0, 1, 1.0, 2, 5, 5, 40, 255])
     scalar = random.choice([1, 2, -1, 0.5, [1, 1, 1], [2], [1, 2, 0.4]])
     parts = [morphology, scalar, multiplier, plastic]
     if plastic or associative:
-        parts += [random.choice([1, 1, 2.5, 0.4, 0.9, 2.1, 1000, -1]), random.choice([0, 1, 5, 15, 30]), random.choice([0, 1, 1, 7])]
+        parts += [random.choice([1, 1, 2.5, 0.4, 0.9, 2.1, 1000, -1]), random.choice([0, 1, 5, 15, 30, 30]), random.choice([0, 1, 1, 7])]
         if random.random() < 0.7:
-            parts.append(random.choice([0, 1, 2, 3]))
+            parts.append(random.choice([0, 1, 1, 2, 3]))
     if random.random() < 0.5:
         return parts
     keys = "morphology_id morphology_scalar postSynapticCurrent_multiplier plasticity_flag"
