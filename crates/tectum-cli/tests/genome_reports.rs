@@ -609,9 +609,9 @@ fn the_synapses_of_a_genome_are_written_to_a_file() {
     );
     assert_eq!(
         read("e.mappings.csv"),
-        "mapping,source_area,target_area,morphology,psp_divided,psp_is_potential,rule,window,gain,loss\n\
-         0,i__inp,c__mid,block_to_block,false,false,-1,,,\n\
-         1,c__mid,c__mid,lateral_+x,true,false,0,3,6,2\n"
+        "mapping,source_area,target_area,morphology,psp_divided,psp_is_potential,rule,window,gain,loss,weight_loss\n\
+         0,i__inp,c__mid,block_to_block,false,false,-1,,,,\n\
+         1,c__mid,c__mid,lateral_+x,true,false,0,3,6,2,any_firing\n"
     );
     assert_eq!(read("e.areas.csv").lines().count(), 3);
     let inspection = &place.shown("inspect g.json --json --edges e.npy --seed 3")[0];

@@ -133,14 +133,19 @@ pub fn write_edges(path: &Path, genome: &Genome, options: &ConnectOptions) -> Re
 
 /// For each mapping its areas, how the psp of its sources is sent, and how its synapses learn.
 fn mapping_table(genome: &Genome, synapses: &GenomeSynapses<'_>) -> String {
-    let mut text = "mapping,source_area,target_area,morphology,psp_divided,psp_is_potential,rule,window,gain,loss\n".to_owned();
+    let mut text = "mapping,source_area,target_area,morphology,psp_divided,psp_is_potential,rule,window,gain,loss,weight_loss\n".to_owned();
     for (index, mapping) in genome.mappings().iter().enumerate() {
         let [from, to] = [mapping.source, mapping.destination].map(|area| &genome.areas()[area]);
         let rule = synapses.rule(index).map_or_else(
-            || "-1,,,".to_owned(),
+            || "-1,,,,".to_owned(),
             |number| {
-                let PlasticityRule { window, gain, loss } = synapses.rules()[usize::from(number)];
-                format!("{number},{window},{gain},{loss}")
+                let PlasticityRule {
+                    window,
+                    gain,
+                    loss,
+                    weight_loss,
+                } = synapses.rules()[usize::from(number)];
+                format!("{number},{window},{gain},{loss},{}", weight_loss.name())
             },
         );
         text += &format!(
