@@ -22,7 +22,7 @@ CALLS_OF_CHILD = 1_000
 # Seconds after which a call is interrupted: about a hundred times what a call with small arguments takes.
 INTERRUPT_S = 0.25
 # Seconds without progress that are a hang, if the machine starts a child in the nominal time.
-HANG_S = 60.0
+HANG_S = 30.0
 NOMINAL_START_S = 1.5
 # Calls that look for growth in one class: fewer have too few repetitions to see it.
 CALLS_OF_REPETITION = 400
