@@ -157,7 +157,7 @@ fn a_genome_is_shown_with_its_synapses_units_and_memory() {
         "  5 became 0.05: o__mot",
         "  500 became 255: _power",
         "warning: section \"hats\" is unknown",
-        "2 areas, 81 neurons (3.9 kB), 2 mappings, 80 synapses (0.6 kB) at most",
+        "2 areas, 81 neurons (3.9 kB), 2 mappings, 80 synapses (1.1 kB) at most",
     ] {
         assert!(shown.lines().any(|shown| shown == line), "{line}\n{shown}");
     }

@@ -340,7 +340,7 @@ graph = tt.Graph()
 x = graph.input("x", (4, 4))
 batch = tt.BodyBatch("cart_pole", 4)
 decoder = tt.Decoder(tt.sample("sample-decoder", exist_ok=True), context=16)
-body = tt.Body("cart_pole")
+body = tt.body("cart_pole")
 neurons = tt.Neurons()
 neurons.add(2)
 calls = {
@@ -351,7 +351,7 @@ calls = {
     "stream": lambda huge: decoder.stream(huge),
     "input": lambda huge: graph.input("y", huge),
     "permute": lambda huge: x.permute(huge),
-    "set_state": lambda huge: body.set_state(huge),
+    "state": lambda huge: setattr(body, "state", huge),
     "synapses": lambda huge: tt.SpikingNetwork(neurons, huge, [1], [1]),
     "constant_inputs": lambda huge: tt.SpikingNetwork(neurons, [0], [1], [1], constant_inputs=huge),
 }

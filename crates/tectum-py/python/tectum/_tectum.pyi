@@ -1642,6 +1642,25 @@ class SpikingNetwork:
         """
         The counts so far.
         """
+    def edges(self, /) -> dict[str, Any]:
+        """
+        All synapses with their initial weights, as a dict of arrays with a number for each:
+        `source`, `target` (uint32), `weight` (uint8), `inhibitory` (bool) and `rule` (int8), the index
+        of its learning rule, or -1 for a weight that does not change. A network of a genome also has
+        `mapping` (uint32), the index of the mapping, and `psp` (uint8), which a firing of the source
+        sends. They are in the order of mappings, or of sources for a network from arrays;
+        `plastic_synapses` has the weights at present.
+
+        Raises MemoryError if the arrays do not fit into memory.
+
+        >>> import tectum as tt
+        >>> neurons = tt.Neurons()
+        >>> neurons.add(3)
+        range(0, 3)
+        >>> edges = tt.SpikingNetwork(neurons, [2, 0], [1, 2], [7, 5], inhibitory=[1, 0]).edges()
+        >>> edges["source"].tolist(), edges["target"].tolist(), edges["weight"].tolist()
+        ([0, 2], [2, 1], [5, 7])
+        """
     @property
     def fired(self, /) -> NDArray[Any]:
         """

@@ -388,7 +388,7 @@ fn a_genomes_memory_area_shows_what_it_remembers_and_associations_grow() {
         (error.kind(), error.to_string()),
         (
             tectum::ErrorKind::Cancelled,
-            "connecting mappings: broken off after 0 of 3".to_owned()
+            "counting synapses: broken off after 0 of 3".to_owned()
         )
     );
     let areas: Vec<_> = ["source", "memory", "sunk__", "other_"]

@@ -630,7 +630,7 @@ fn counting_the_largest_boxes_takes_no_time() {
         (estimate.neurons, estimate.synapses, estimate.exact),
         (3 << 29, 1 << 59, true)
     );
-    assert_eq!(estimate.synapse_bytes, 1 << 62);
+    assert_eq!(estimate.synapse_bytes, 10 << 59);
 }
 
 #[test]
