@@ -415,6 +415,7 @@ fn spiking() -> Result<(), String> {
         };
         let driven = NeuronOptions {
             threshold: 1.0,
+            threshold_limit: Some(100_000.0),
             potential_driven_psp: true,
             uniform_psp: true,
             ..NeuronOptions::default()
@@ -434,7 +435,7 @@ fn spiking() -> Result<(), String> {
         };
         let rows = SynapseList::new(300, &(0..6000).map(synapse).collect::<Vec<_>>())?;
         let network = Network::new(&neurons, Box::new(rows), NetworkOptions::default())?;
-        assert_eq!(network.fraction_bits(), 15..=16);
+        assert_eq!(network.fraction_bits(), 13..=16);
         let devices = ids
             .iter()
             .map(|id| Device::open(id))
