@@ -358,6 +358,7 @@ pub fn check_kernel(
         .transpose()?;
     let checked = {
         let _turn = kernel.twin.turn.lock(py)?;
+        kernel.twin.begin_waited_run();
         let checked = detached(py, || match devices {
             Some(devices) => tectum::check_kernel_on(&kernel.inner, &native, &devices),
             None => tectum::check_kernel(&kernel.inner, &native),

@@ -1,10 +1,13 @@
 //! Kernels of the caller's own, and plans of launches.
 
 use std::collections::{BTreeMap, HashMap};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyReadonlyArray1};
-use pyo3::exceptions::{PyKeyError, PyRuntimeError, PyTypeError, PyValueError};
+use pyo3::exceptions::{
+    PyKeyError, PyKeyboardInterrupt, PyRuntimeError, PyTypeError, PyValueError,
+};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tectum::kernel::{Groups, NativeCall, groups_for};
@@ -63,16 +66,24 @@ pub(crate) struct Twin {
     pub(crate) turn: Exclusive<()>,
     /// Python's number of the thread that calls the function.
     running: Mutex<Option<u64>>,
+    /// Whether the caller of the run that has the turn has left it.
+    left: Mutex<Arc<AtomicBool>>,
 }
 
 impl Twin {
-    /// Raises KeyboardInterrupt in the function, if it runs on another thread than that of signals.
-    fn interrupt(&self, py: Python<'_>) -> PyResult<()> {
-        let Some(thread) = *locked(&self.running) else {
+    /// A run whose caller waits for it has the turn now.
+    pub(crate) fn begin_waited_run(&self) {
+        *locked(&self.left) = Arc::default();
+    }
+
+    /// Raises KeyboardInterrupt in the function, if the run that has this flag is calling it.
+    fn interrupt(&self, py: Python<'_>, left: &Arc<AtomicBool>) -> PyResult<()> {
+        let is_of_run = Arc::ptr_eq(&locked(&self.left), left);
+        let Some(thread) = locked(&self.running).filter(|_| is_of_run) else {
             return Ok(());
         };
         let ctypes = py.import("ctypes")?;
-        let interrupt = py.get_type::<pyo3::exceptions::PyKeyboardInterrupt>();
+        let interrupt = py.get_type::<PyKeyboardInterrupt>();
         ctypes.getattr("pythonapi")?.call_method1(
             "PyThreadState_SetAsyncExc",
             (
@@ -128,6 +139,9 @@ fn call_twin(call: &NativeCall<'_>) {
             }
         }
         let thread = py.import("threading")?.call_method0("get_ident")?;
+        if locked(&twin.left).load(Ordering::Relaxed) {
+            return Err(PyKeyboardInterrupt::new_err("the caller has left the run"));
+        }
         *locked(&twin.running) = Some(thread.extract()?);
         let called = twin.function.bind(py).call((), Some(&arguments));
         *locked(&twin.running) = None;
@@ -359,6 +373,7 @@ impl Kernel {
             raised: Mutex::default(),
             turn: Exclusive::new(()),
             running: Mutex::default(),
+            left: Mutex::default(),
         });
         let data = (twin.clone(), declared, params.clone());
         let inner = builder
@@ -793,12 +808,20 @@ impl<'py> Values<'py> {
 }
 
 /// Runs a plan once, and raises what a twin raised.
-fn run_once(run: &mut Compiled, twins: &[Arc<Twin>], runs: &Runs) -> PyResult<()> {
+fn run_once(
+    run: &mut Compiled,
+    twins: &[Arc<Twin>],
+    runs: &Runs,
+    left: &Arc<AtomicBool>,
+) -> PyResult<()> {
     let _turns = twins
         .iter()
         .map(|twin| twin.turn.lock_detached())
         .collect::<tectum::Result<Vec<_>>>()
         .map_err(|error| PyRuntimeError::new_err(error.to_string()))?;
+    twins
+        .iter()
+        .for_each(|twin| *locked(&twin.left) = left.clone());
     let has_raised = || twins.iter().any(|twin| locked(&twin.raised).is_some());
     let ended = runs.timed(|| {
         let stats = run.run()?;
@@ -849,14 +872,18 @@ impl Executable {
             values.copy_to_input(&mut run, *view)?;
         }
         let (twins, runs) = (self.twins.clone(), self.runs.clone());
-        let interrupted = self.twins.clone();
+        let (interrupted, left) = (self.twins.clone(), Arc::new(AtomicBool::new(false)));
+        let is_left = left.clone();
         let work = LongWork::silent().ended_by(move |py| {
+            is_left.store(true, Ordering::Relaxed);
             // Without ctypes they end by themselves.
-            let _ = interrupted.iter().try_for_each(|twin| twin.interrupt(py));
+            let _ = interrupted
+                .iter()
+                .try_for_each(|twin| twin.interrupt(py, &is_left));
         });
-        let (run, ()) = self
-            .inner
-            .run_watched(py, work, run, move |run, _| run_once(run, &twins, &runs))?;
+        let (run, ()) = self.inner.run_watched(py, work, run, move |run, _| {
+            run_once(run, &twins, &runs, &left)
+        })?;
         let outputs = PyDict::new(py);
         for (name, view) in &self.ports.outputs {
             let array = match view.dtype() {
