@@ -278,7 +278,7 @@ class Engine:
         self.threshold = threshold_steps(network.threshold, self.places)
         self.threshold[network.area_neurons :] = NEVER  # neurons of memories fire by their own rule alone
         self.limit = threshold_steps(network.limit, self.places)
-        self.keep = np.floor(network.leak.astype(np.float64) * 65536 + 0.5).astype(np.int64)
+        self.leak = np.floor(network.leak.astype(np.float64) * 65536 + 0.5).astype(np.int64)
         self.stimulus = int(np.floor(stimulus * (2**32 - 1)))
         self.amount = steps(np.float32(amount), self.places).astype(np.int64)
         # Arrays of one number wrap without a warning.
@@ -293,7 +293,7 @@ class Engine:
         self.ends_series = np.zeros(count, bool)
         self.fired = np.zeros(count, bool)
         self.sent = np.zeros(count, np.int64)
-        self.ages = np.full(count, 0)  # bursts since the neuron took its pattern; learning ignores older firings
+        self.ages = np.zeros(count, np.int64)  # bursts since a memory's neuron took its pattern; learning ignores older firings
         self.recent = []  # the firings of the last bursts, the last first
         depths = [memory.depth for memory in network.memories.values()]
         self.horizon = max([1, *depths, *(rule[0] for rule in network.rules)])
@@ -358,7 +358,7 @@ class Engine:
         fired = window & ~stopped & self.drawn()
         silent = active & ~stopped & ~fired
         self.series[stopped | silent] = 0
-        lost = np.abs(self.v) * self.keep >> 16
+        lost = np.abs(self.v) * self.leak >> 16
         self.v = np.where(silent, self.v - np.sign(self.v) * lost, self.v)
         self.start_periods(fired)
         self.v[~network.accumulates] = 0
@@ -427,6 +427,6 @@ class Engine:
         return self.v * 2.0 ** -self.places
 
     def learning_synapses(self):
-        """Source, target, sign and weight of the synapses that learn."""
+        """Source, target, whether inhibitory, and weight of the synapses that learn."""
         network = self.network
         return (column[self.plastic] for column in (network.source, network.target, network.sign < 0, self.weight))
