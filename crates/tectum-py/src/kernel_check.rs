@@ -13,6 +13,7 @@ use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::detached;
 use crate::plan::Kernel;
+use crate::process;
 
 /// How far a float may be from its reference r: one number t for t·(1 + |r|), or an absolute and a
 /// relative one for absolute + relative·|r|.
@@ -337,6 +338,7 @@ pub fn check_kernel(
     tolerance: Tolerance,
     devices: Option<Vec<DeviceArgument<'_>>>,
 ) -> PyResult<KernelCheck> {
+    let _call = process::enter(py)?;
     if cases.is_empty() {
         return Err(PyValueError::new_err(format!(
             "kernel {}: no cases; one at least is needed",
