@@ -79,9 +79,9 @@ def random_area(random, name, legacy):
         "current": random.choice([0, 1, 3, 3, 10, 255, 255]),
         "attractivity": random.choice([0, 12.5, 50, 50, 99.9, 99.9]),
         "depth": random.choice([1, 2, 4]),
-        "lifespan": random.choice([1, 1, 3, 9]),
+        "lifespan": random.choice([1, 3, 3, 9]),
         "growth": random.choice([0, 1, 2.7, 10]),
-        "longterm": random.choice([0, 3, 9, 12, 100]),
+        "longterm": random.choice([0, 3, 3, 9, 9, 12]),
     }
     area |= {key: value for key, value in choices.items() if random.random() < 0.45}
     amounts = {"leak": [0.4, 3, 10], "excitability": [30, 90, 100], "current": [2.6, 7, 500]}
