@@ -98,10 +98,11 @@ class Memory:
 class Network:
     """The neurons, synapses and memories of a genome, as integers and 32-bit floats."""
 
-    def __init__(self, genome, seed=0, learns=True, memory_neurons=1024):
+    def __init__(self, genome, seed=0, learns=True, memory_neurons=1024, weight_loss="detect"):
         self.areas, self.mappings = read_genome(genome)
         self.definitions = genome.get("neuron_morphologies", {})
         self.seed, self.seed64, self.learns = seed, np.array([seed], u64), learns
+        self.weight_loss = weight_loss_of(genome) if weight_loss == "detect" else weight_loss
         self.area_neurons = sum(area.count for area in self.areas)
         self.place_memories(memory_neurons)
         self.place_neurons()
@@ -243,30 +244,43 @@ def threshold_steps(numbers, places):
 
 
 def binary_places(network):
-    """The binary places of each neuron's potential; all have the same."""
+    """The binary places of each neuron's potential."""
     weight = np.where(network.rule == FIXED, network.weight, 255).astype(np.float64)
     psp = np.where(network.driven, 255, network.psp)
     divisor = np.where(network.uniform, 1, np.maximum(network.shares, 1))
-    contribution = weight * psp[network.source] / divisor[network.source]
-    sums = np.bincount(network.target, contribution, minlength=network.count) + 2.0 * MAX_INJECTED
-    errors = np.bincount(network.target, weight / 2, minlength=network.count)
-    bounds = np.abs(np.concatenate([network.threshold, network.limit]).astype(np.float64))
-    bounds = bounds[bounds <= MAX_BOUND]
-    for places in range(16, -1, -1):
-        if np.all(sums * 2**places + errors <= CLAMP) and np.all(bounds * 2**places <= CLAMP):
-            return np.full(network.count, places)
-    raise Refused("sums")
+    by_source = np.argsort(network.source, kind="stable")
+    source, target = network.source[by_source], network.target[by_source]
+    contribution = (psp / divisor)[source] * weight[by_source]
+    sums = np.bincount(target, contribution, minlength=network.count) + 2.0 * MAX_INJECTED
+    weights = np.bincount(network.target, weight, minlength=network.count)
+    bounds = np.abs(np.stack([network.threshold, network.limit]).astype(np.float64))
+    bound = np.where(bounds <= MAX_BOUND, bounds, 0).max(axis=0)
+    places = np.full(network.count, -1)
+    for f in range(17):
+        fits = sums * 2**f + weights / (2 if f == 16 else 1) <= CLAMP
+        places[fits & (bound * 2**f <= CLAMP)] = f
+    if (places < 0).any():
+        raise Refused("sums")
+    return places
 
 
 def arrivals(weight, psp, shares, places):
-    """What synapses add to their targets, in steps of the targets."""
-    return weight * (((psp << places) + shares // 2) // shares)
+    """What synapses add to their targets: rounded from steps of 2 to the power of -16 to those of the target, halves up."""
+    amount = weight * (((psp << 16) + shares // 2) // shares)
+    return (amount + (1 << (16 - places) >> 1)) >> (16 - places)
 
 
-def learn(weight, always, ever, gain, loss):
+def learn(weight, always, ever, rule, weight_loss):
     """Weights after the rule of coincidence, by whether source and target fired in all bursts of the window, and in any."""
-    both, loses = always[0] & always[1], ever[0] | ever[1]
+    _, gain, loss = rule
+    both, loses = always[0] & always[1], always[0] if weight_loss == "steady_source" else ever[0] | ever[1]
     return np.where(both, np.minimum(weight + gain, 255), np.where(loses, np.maximum(weight - loss, 0), weight))
+
+
+def weight_loss_of(genome):
+    """The condition of a loss of the engine that a genome was written for."""
+    newer = "genome_schema_version" in genome or "simulation_timestep" in genome.get("physiology", {})
+    return "steady_source" if str(genome["version"]) in ("2", "2.0") and not newer else "any_firing"
 
 
 class Engine:
@@ -415,13 +429,14 @@ class Engine:
             self.weight[outgoing & learning] = network.weight[outgoing & learning]
             self.weight[incoming & learning] = 0
             self.ages[neuron] = 1
-        for place, (window, gain, loss) in enumerate(network.rules):
+        for place, rule in enumerate(network.rules):
+            window = rule[0]
             synapses = self.plastic[network.rule[self.plastic] == place]
             history = np.array([fired & (self.ages > age) for age, fired in enumerate(self.recent[:window])])
             always = history.all(axis=0) & (len(history) == window)
             ends = np.stack([network.source[synapses], network.target[synapses]])
             ever = history.any(axis=0)
-            self.weight[synapses] = learn(self.weight[synapses], always[ends], ever[ends], gain, loss)
+            self.weight[synapses] = learn(self.weight[synapses], always[ends], ever[ends], rule, network.weight_loss)
 
     def potentials(self):
         return self.v * 2.0 ** -self.places

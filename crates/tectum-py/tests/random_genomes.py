@@ -22,7 +22,7 @@ def random_genome(random, case):
     for name in random.sample(FUNCTIONS, 2):  # the file's definition has precedence
         definitions[name] = random_definition(random, random.choice([*CUSTOM, "functions"]))
     add_mappings(random, areas, definitions, MORPHOLOGIES[case % len(MORPHOLOGIES)])
-    physiology = {"simulation_timestep": 0.01}
+    physiology = {random.choice(["simulation_timestep", "burst_delay"]): 0.01}
     if random.random() < 0.5:
         physiology["plasticity_queue_depth"] = random.choice([0, 1, 2, 4])
     flat = random.random() < 0.5
@@ -79,9 +79,9 @@ def random_area(random, name, legacy):
         "current": random.choice([0, 1, 3, 3, 10, 255, 255]),
         "attractivity": random.choice([0, 12.5, 50, 50, 99.9, 99.9]),
         "depth": random.choice([1, 2, 4]),
-        "lifespan": random.choice([1, 1, 3, 9]),
+        "lifespan": random.choice([1, 3, 3, 9]),
         "growth": random.choice([0, 1, 2.7, 10]),
-        "longterm": random.choice([0, 3, 9, 12, 100]),
+        "longterm": random.choice([0, 3, 3, 9, 9, 12]),
     }
     area |= {key: value for key, value in choices.items() if random.random() < 0.45}
     amounts = {"leak": [0.4, 3, 10], "excitability": [30, 90, 100], "current": [2.6, 7, 500]}
@@ -121,8 +121,8 @@ def add_mappings(random, areas, definitions, first):
     for name in areas:
         if name.startswith("m__") and random.random() < 0.85:
             mappings += [(random.choice(list(areas)), name, random.choice(REMEMBERS)) for _ in range(random.randint(1, 2))]
-    if random.random() < 0.4:
-        partners = ["i__eye", *(name for name in areas if name.startswith("m__")), random.choice(list(areas))]
+    if random.random() < 0.7:
+        partners = ["i__eye", "i__eye", *(name for name in areas if name.startswith("m__")), random.choice(list(areas))]
         mappings += [(*random.choices(partners, k=2), random.choice(ASSOCIATIVE)) for _ in range(random.randint(1, 2))]
     random.shuffle(mappings)
     for source, destination, morphology in mappings:

@@ -22,7 +22,15 @@ SEED = int(os.environ.get("TECTUM_SEED", time.time_ns() // 1_000_000))
 CASES = int(os.environ.get("TECTUM_GENOMES", 100))
 BURSTS = 40
 PUBLISHED_BURSTS = 12
-PLAIN = {"seed": 0, "learns": True, "memory_neurons": 20, "stimulus": 0.0, "stimulus_amount": 1.0, "silence": "catch_up"}
+PLAIN = {
+    "seed": 0,
+    "learns": True,
+    "memory_neurons": 20,
+    "weight_loss": "detect",
+    "stimulus": 0.0,
+    "stimulus_amount": 1.0,
+    "silence": "catch_up",
+}
 
 # What must happen in some random genome: a name and whether it happened in a finished run.
 WHAT_HAPPENS = {
@@ -36,6 +44,8 @@ WHAT_HAPPENS = {
     "a lost pattern": lambda engine: any(memory.lost for memory in engine.network.memories.values()),
     "16 binary places": lambda engine: (engine.places == 16).any(),
     "fewer than 12 binary places": lambda engine: (engine.places < 12).any(),
+    "binary places of one neuron alone": lambda engine: len(set(engine.places.tolist())) > 1,
+    "a steady source": lambda engine: engine.network.weight_loss == "steady_source" and engine.plastic.size,
     "a potential that is sent": lambda engine: (engine.network.driven & (engine.sent > 1)).any(),
 }
 seen = collections.Counter()
@@ -58,6 +68,7 @@ def random_options(choices):
         "seed": choices.choice([0, 7, choices.randrange(2**32), choices.randrange(2**63)]),
         "learns": choices.random() < 0.85,
         "memory_neurons": choices.choice([1, 5, 20]),
+        "weight_loss": choices.choice(["detect", "detect", "any_firing", "steady_source"]),
         "stimulus": choices.choice([0.0, 0.1, 0.1, 0.3, 0.3, 0.9, 0.9, 1.0]),
         "stimulus_amount": choices.choice([0.0, 0.4, 1.0, 1.0, 2.5, 2.5, 30.7, 30.7, -3.0, 1024.0]),
         "silence": choices.choice(["catch_up", "catch_up", "freeze"]),
@@ -65,14 +76,19 @@ def random_options(choices):
 
 
 def engine_of(genome, options):
-    network = Network(genome, options["seed"], options["learns"], options["memory_neurons"])
+    network = Network(genome, *(options[name] for name in ("seed", "learns", "memory_neurons", "weight_loss")))
     return Engine(network, options["stimulus"], options["stimulus_amount"], options["silence"] == "catch_up")
+
+
+def network_of(path, options):
+    settings = {name: value for name, value in options.items() if name != "weight_loss"}
+    return tt.Genome(path, weight_loss=options["weight_loss"]).network(device="cpu", **settings)
 
 
 def assert_same(path, options, bursts):
     """Runs a genome in both engines and compares every burst; returns the engine of the pages."""
     engine = engine_of(json.loads(path.read_text()), options)
-    network = tt.Genome(path).network(device="cpu", **options)
+    network = network_of(path, options)
     assert (network.neurons, network.synapses) == (engine.network.count, engine.network.source.size)
     spikes, potentials = network.monitor(), network.potential_monitor(range(network.neurons))
     for burst in range(1, bursts + 1):
@@ -180,7 +196,7 @@ def test_both_engines_refuse_what_the_pages_refuse(genome, message, tmp_path):
     with pytest.raises(Refused):
         engine_of(genome, PLAIN)
     with pytest.raises((ValueError, NotImplementedError), match=message):
-        tt.Genome(path).network(device="cpu", **PLAIN)
+        network_of(path, PLAIN)
 
 
 GENOMES = pathlib.Path(__file__).resolve().parents[4] / "shared" / "data" / "genomes"
