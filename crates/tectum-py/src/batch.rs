@@ -13,7 +13,7 @@ use crate::body::BodySpec;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
-use crate::interrupt::apart;
+use crate::interrupt::run_long;
 use crate::process;
 use crate::receipt::{Receipt, Runs};
 use crate::sequence::Sequence;
@@ -70,7 +70,7 @@ impl BodyBatch {
             )));
         }
         let device = device.open(py)?;
-        let batch = apart(py, move || match start {
+        let batch = run_long(py, move || match start {
             None => Batch::new(&name, count, device.as_ref()),
             start => Batch::of(
                 &BodySettings {

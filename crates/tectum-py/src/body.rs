@@ -1,7 +1,7 @@
 //! Bodies: built in, or objects of Python.
 
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 use numpy::PyArray1;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -14,7 +14,8 @@ use tectum_control::scenario::build::build_body;
 use crate::array::{array, numbers};
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
-use crate::interrupt::apart;
+use crate::interrupt::run_long;
+use crate::mutex::locked;
 use crate::process;
 use crate::sequence::Sequence;
 use crate::whole;
@@ -269,11 +270,6 @@ impl BodySpec {
     }
 }
 
-/// The lock of a value that no panic leaves half-changed.
-pub fn locked<T>(value: &Mutex<T>) -> MutexGuard<'_, T> {
-    value.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
 /// A built-in body, for one loop or to be stepped by hand.
 ///
 /// `reset(seed)` returns an observation, `step(action)` returns
@@ -335,7 +331,7 @@ impl<T: Send> Lent<T> {
 
 impl<T: Send> Drop for Lent<T> {
     fn drop(&mut self) {
-        // Whoever has the lock meanwhile only looks whether the value is there.
+        // A thread that has the lock until then only looks whether the value is there.
         if let (Some(value), Ok(mut home)) = (self.value.take(), self.home.lock_detached()) {
             *home = Some(value);
         }
@@ -453,7 +449,7 @@ pub fn body(py: Python<'_>, name: PathBuf, start: Option<&str>) -> PyResult<Nati
     let start = start.map(bodies::Start::from_name).transpose().or_raise()?;
     let source = name.to_string_lossy().into_owned();
     let name = source.clone();
-    let body = apart(py, move || named_body(&name, start))?;
+    let body = run_long(py, move || named_body(&name, start))?;
     Ok(NativeBody {
         source,
         spec: body.spec().clone(),
@@ -569,7 +565,7 @@ pub fn spec_of(object: &Bound<'_, PyAny>) -> PyResult<bodies::BodySpec> {
     }
     if let Ok(name) = object.extract::<PathBuf>() {
         let name = name.to_string_lossy().into_owned();
-        return apart(object.py(), move || {
+        return run_long(object.py(), move || {
             Ok(named_body(&name, None)?.spec().clone())
         });
     }

@@ -11,12 +11,13 @@ use tectum_control::body as bodies;
 use tectum_control::brain as brains;
 
 use crate::array::{floats, numbers, shaped};
-use crate::body::{Lent, Raised, locked, spec_of};
+use crate::body::{Lent, Raised, spec_of};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
 use crate::interned::interned;
-use crate::interrupt::apart;
+use crate::interrupt::run_long;
+use crate::mutex::locked;
 use crate::process;
 use crate::receipt::{Receipt, Runs};
 
@@ -221,7 +222,7 @@ pub fn policy(
         contract: contract.map(|path| path.to_string_lossy().into_owned()),
         ..brains::policy::spec::PolicySpec::of(model.to_string_lossy())
     };
-    apart(py, move || {
+    run_long(py, move || {
         let made = brains::policy::PolicyBrain::new(&settings, &spec, device.as_ref())?;
         NativeBrain::new(Box::new(made), spec)
     })

@@ -17,10 +17,11 @@ use tectum_control::closed_loop::{
     ClosedLoop, End, LoopSettings, Outcome, Progress, Sink, TickRecord,
 };
 
-use crate::body::{BodySpec, Lent, NativeBody, PythonBody, Raised, locked, spec_of};
+use crate::body::{BodySpec, Lent, NativeBody, PythonBody, Raised, spec_of};
 use crate::brain::{NativeBrain, PythonBrain};
 use crate::error::{OrRaise, exception};
 use crate::interrupt::{Finished, INTERVAL, Interrupt, LongWork};
+use crate::mutex::locked;
 use crate::process;
 use crate::receipt::Receipt;
 use crate::whole;

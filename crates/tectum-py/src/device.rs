@@ -4,7 +4,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tectum::DeviceInfo;
 
-use crate::interrupt::apart;
+use crate::interrupt::run_long;
 use crate::process;
 use crate::whole;
 
@@ -56,7 +56,7 @@ impl Device {
             None => tectum::Device::open(&id),
         };
         Ok(Self {
-            inner: apart(py, open)?,
+            inner: run_long(py, open)?,
         })
     }
 
@@ -103,7 +103,7 @@ fn info<'py>(py: Python<'py>, info: &DeviceInfo) -> PyResult<Bound<'py, PyAny>> 
 #[pyfunction]
 pub fn devices(py: Python<'_>) -> PyResult<Vec<Bound<'_, PyAny>>> {
     let _call = process::enter(py)?;
-    apart(py, || Ok(tectum::Device::list()))?
+    run_long(py, || Ok(tectum::Device::list()))?
         .iter()
         .map(|device| info(py, device))
         .collect()
@@ -131,7 +131,7 @@ impl DeviceArgument<'_> {
             Self::Id(id) if id == "auto" => Ok(None),
             Self::Id(id) => {
                 let id = id.clone();
-                apart(py, move || tectum::Device::open(&id)).map(Some)
+                run_long(py, move || tectum::Device::open(&id)).map(Some)
             }
         }
     }

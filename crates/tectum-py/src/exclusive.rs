@@ -1,17 +1,18 @@
 //! Values that one call at a time uses, from any thread: the lock of every object of the package.
 
-use std::cell::{Cell, RefCell};
+use std::cell::Cell;
 use std::mem;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use pyo3::exceptions::PyRuntimeError;
 use pyo3::prelude::*;
 
-use crate::body::locked;
 use crate::error::OrRaise;
 use crate::interrupt::{INTERVAL, Interrupt, LongWork, SLOW};
+use crate::job::{is_own, new_number, this_thread};
+use crate::mutex::locked;
 use crate::process;
 
 /// What a call gets that comes from inside another one: a function of Python that the value called,
@@ -48,10 +49,6 @@ struct Turn<T>(Option<Exclusive<T>>);
 
 thread_local! {
     static IS_CALLED_BACK: Cell<bool> = const { Cell::new(false) };
-    /// The number of this thread, or of the job that it runs.
-    static NUMBER: Cell<u64> = const { Cell::new(0) };
-    /// The jobs that this thread waits for.
-    static JOBS: RefCell<Vec<u64>> = const { RefCell::new(Vec::new()) };
 }
 
 /// Runs what a launch calls back on a thread of a device: it does not wait for an object, which may
@@ -61,39 +58,6 @@ pub fn called_back<R>(work: impl FnOnce() -> R) -> R {
     let result = work();
     IS_CALLED_BACK.set(before);
     result
-}
-
-/// A number that no thread and no job has.
-pub fn new_number() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-/// Makes this thread that of a job.
-pub fn become_job(number: u64) {
-    NUMBER.set(number);
-}
-
-/// Runs `wait` on the thread that waits for a job: what it calls meanwhile, such as a handler of
-/// signals, is part of the job's call.
-pub fn waiting_for<R>(job: u64, wait: impl FnOnce() -> R) -> R {
-    JOBS.with_borrow_mut(|jobs| jobs.push(job));
-    let result = wait();
-    JOBS.with_borrow_mut(|jobs| jobs.retain(|other| *other != job));
-    result
-}
-
-/// The number of this thread or of its job.
-fn this_thread() -> u64 {
-    if NUMBER.get() == 0 {
-        NUMBER.set(new_number());
-    }
-    NUMBER.get()
-}
-
-/// Whether the call of a number waits for this thread.
-fn is_own(number: u64) -> bool {
-    number == this_thread() || JOBS.with_borrow(|jobs| jobs.contains(&number))
 }
 
 impl<T> Clone for Exclusive<T> {

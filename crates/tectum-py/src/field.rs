@@ -16,7 +16,7 @@ use crate::array::{numbers, shaped};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
-use crate::interrupt::apart;
+use crate::interrupt::run_long;
 use crate::process;
 use crate::receipt::Receipt;
 use crate::whole;
@@ -199,7 +199,7 @@ impl Field {
             },
         );
         let (x, y, z, channels) = shape;
-        let field = apart(py, move || {
+        let field = run_long(py, move || {
             let shape = Shape::new([x, y, z], channels)?;
             let device =
                 device.map_or_else(|| Ok(Simulation::choose_device(shape, options)?.0), Ok)?;

@@ -17,7 +17,7 @@ use crate::array::floats;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
-use crate::interrupt::apart;
+use crate::interrupt::run_long;
 use crate::process;
 use crate::sequence::{OneOrEach, Sequence, stated_len};
 use crate::whole;
@@ -249,7 +249,7 @@ impl Graph {
     #[staticmethod]
     fn parse(py: Python<'_>, text: String) -> PyResult<Self> {
         let _call = process::enter(py)?;
-        let builder = apart(py, move || Ok(GraphBuilder::from(Network::parse(&text)?)))?;
+        let builder = run_long(py, move || Ok(GraphBuilder::from(Network::parse(&text)?)))?;
         Ok(Self {
             builder: Exclusive::new(builder),
         })
@@ -503,7 +503,7 @@ impl Graph {
             clip_norm,
         };
         let (graph, device, loss) = (self.bound(py, dims)?, device.open(py)?, loss.node);
-        apart(py, move || {
+        run_long(py, move || {
             let inner = Training::new(&graph, loss, optimizer, device.as_ref())?;
             Trainer::new(graph, inner)
         })

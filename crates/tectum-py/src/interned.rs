@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::{LazyLock, Mutex};
 
-use crate::body::locked;
+use crate::mutex::locked;
 
 /// The one copy of a text; it is never freed.
 pub fn interned(text: String) -> &'static str {

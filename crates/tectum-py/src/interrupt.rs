@@ -10,9 +10,9 @@ use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tectum::WorkProgress;
 
-use crate::body::locked;
 use crate::error::OrRaise;
-use crate::exclusive::{become_job, new_number, waiting_for};
+use crate::job::{become_job, new_number, waiting_for};
+use crate::mutex::locked;
 use crate::process;
 
 /// Time between two looks at the interpreter's signals.
@@ -20,7 +20,7 @@ pub const INTERVAL: Duration = Duration::from_millis(20);
 /// Work that does not look at signals for longer than this moves to a thread of its own the next
 /// time.
 pub const SLOW: Duration = Duration::from_millis(10);
-/// How long a call waits for work that was told to end, before it leaves the work behind.
+/// How long a call waits for work that has to end, before it leaves the work behind.
 const GRACE: Duration = Duration::from_millis(60);
 /// Calls that follow each other faster than this look at the clock only once in `CALLS`.
 const FAST: Duration = Duration::from_millis(1);
@@ -60,7 +60,7 @@ pub fn detached<T: Send>(
 
 /// Runs work that may take long without the interpreter's lock: on Python's main thread on a thread
 /// of its own, as `Exclusive::run`.
-pub fn apart<T: Send + 'static>(
+pub fn run_long<T: Send + 'static>(
     py: Python<'_>,
     work: impl FnOnce() -> tectum::Result<T> + Send + 'static,
 ) -> PyResult<T> {
@@ -404,7 +404,7 @@ impl<T: Send> Job<T> {
         }
     }
 
-    /// Waits for the end; looks at the signals and shows the progress meanwhile.
+    /// Waits for the end; looks at the signals and shows the progress until then.
     fn wait(
         &self,
         py: Python<'_>,

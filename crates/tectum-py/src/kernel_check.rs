@@ -8,10 +8,10 @@ use pyo3::types::PyDict;
 use tectum::{Access, DType, Difference, Element, Number};
 
 use crate::array;
-use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::interrupt::detached;
+use crate::mutex::locked;
 use crate::plan::Kernel;
 use crate::process;
 

@@ -14,7 +14,7 @@ use crate::array::array;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
-use crate::interrupt::apart;
+use crate::interrupt::run_long;
 use crate::process;
 use crate::receipt::{Receipt, Runs};
 
@@ -69,7 +69,7 @@ impl Network {
             }
         };
         let device = device.open(py)?;
-        apart(py, move || {
+        run_long(py, move || {
             let bindings: Vec<(&str, usize)> = dims
                 .iter()
                 .map(|(name, size)| (name.as_str(), *size))

@@ -17,12 +17,12 @@ use tectum::{
 };
 
 use crate::array::{Array, array};
-use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::{OrRaise, UnsupportedError};
 use crate::exclusive::{Exclusive, called_back};
 use crate::interned::interned;
-use crate::interrupt::{LongWork, apart};
+use crate::interrupt::{LongWork, run_long};
+use crate::mutex::locked;
 use crate::process;
 use crate::receipt::{Receipt, Runs};
 use crate::sequence::Sequence;
@@ -650,7 +650,7 @@ impl Plan {
         };
         let builder = builder
             .ok_or_else(|| PyValueError::new_err("the plan is compiled already; record another"))?;
-        let run = apart(py, move || builder.finish()?.compile(device.as_ref()))?;
+        let run = run_long(py, move || builder.finish()?.compile(device.as_ref()))?;
         // On other devices no twin is called. All runs wait for their twins in one order.
         let mut twins = if run.device().info().id == "cpu" {
             twins

@@ -15,7 +15,7 @@ use tectum_programs::{
 use crate::device::DeviceArgument;
 use crate::error::{OrRaise, exception};
 use crate::exclusive::Exclusive;
-use crate::interrupt::apart;
+use crate::interrupt::run_long;
 use crate::process;
 use crate::receipt::{Receipt, Runs};
 use crate::sequence::Sequence;
@@ -78,7 +78,7 @@ pub fn program(py: Python<'_>, text: PathBuf) -> PyResult<Program> {
         Some(text) if !is_path(text) => (text.to_owned(), None),
         _ => (read(&text)?, Some(text)),
     };
-    let inner = apart(py, move || {
+    let inner = run_long(py, move || {
         let checked = tectum_programs::Program::parse(&text).and_then(|program| program.check());
         checked.map_err(|error| {
             if let Some(path) = path {

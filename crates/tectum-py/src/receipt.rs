@@ -6,7 +6,7 @@ use std::time::Instant;
 use pyo3::prelude::*;
 use tectum::{CodeObject, Device, Fallback, Result, RunStats, Session};
 
-use crate::body::locked;
+use crate::mutex::locked;
 
 /// The runs of an object so far, for its receipt.
 #[derive(Clone)]

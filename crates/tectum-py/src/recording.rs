@@ -11,7 +11,7 @@ use tectum_control::run_folder;
 use crate::closed_loop::{read_only, read_only_rows};
 use crate::device::DeviceArgument;
 use crate::error::{DataError, OrRaise};
-use crate::interrupt::{LongWork, apart};
+use crate::interrupt::{LongWork, run_long};
 use crate::process;
 use crate::receipt::Receipt;
 
@@ -81,7 +81,7 @@ impl Recording {
             path
         };
         let from = path.clone();
-        let trace = apart(py, move || Trace::read(&from))?;
+        let trace = run_long(py, move || Trace::read(&from))?;
         if trace.ticks.is_empty() {
             return Err(DataError::new_err(format!(
                 "{}: it has no period of a run; a recording of spikes has none",

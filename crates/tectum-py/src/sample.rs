@@ -6,7 +6,7 @@ use pyo3::prelude::*;
 use tectum::Sample;
 
 use crate::error::OrRaise;
-use crate::interrupt::apart;
+use crate::interrupt::run_long;
 use crate::process;
 
 /// The samples of all crates.
@@ -53,7 +53,7 @@ pub fn sample(
     };
     if !(exist_ok && path.exists()) {
         let to = path.clone();
-        apart(py, move || sample.write(&to))?;
+        run_long(py, move || sample.write(&to))?;
     }
     Ok(path)
 }

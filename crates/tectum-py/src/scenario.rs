@@ -22,7 +22,7 @@ use crate::closed_loop::{
 };
 use crate::device::DeviceArgument;
 use crate::error::{OrRaise, exception};
-use crate::interrupt::{LongWork, apart};
+use crate::interrupt::{LongWork, run_long};
 use crate::process;
 use crate::whole;
 
@@ -79,7 +79,7 @@ pub fn run(
 ) -> PyResult<Run> {
     let _call = process::enter(py)?;
     let name = scenario.to_string_lossy().into_owned();
-    let mut scenario = apart(py, move || Scenario::open(&name))?;
+    let mut scenario = run_long(py, move || Scenario::open(&name))?;
     brain
         .map_or(Ok(()), |brain| scenario.set_brain(brain))
         .or_raise()?;

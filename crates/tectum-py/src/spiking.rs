@@ -23,11 +23,11 @@ use tectum_spiking::{
 };
 
 use crate::array::{broadcast, integers};
-use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
-use crate::interrupt::{Interrupt, LongWork, apart};
+use crate::interrupt::{Interrupt, LongWork, run_long};
+use crate::mutex::locked;
 use crate::process;
 use crate::receipt::Receipt;
 use crate::sequence::Sequence;
@@ -377,7 +377,7 @@ impl SpikingNetwork {
             })
             .collect();
         let device = device.open(py)?;
-        apart(py, move || {
+        run_long(py, move || {
             let options = NetworkOptions {
                 seed: seed_of(seed),
                 idle_update,

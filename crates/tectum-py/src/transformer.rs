@@ -16,11 +16,11 @@ use tectum_transformer::{
 };
 
 use crate::array::{integers, shaped};
-use crate::body::locked;
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
-use crate::interrupt::{INTERVAL, LongWork, apart, detached};
+use crate::interrupt::{INTERVAL, LongWork, detached, run_long};
+use crate::mutex::locked;
 use crate::process;
 use crate::receipt::Receipt;
 use crate::sequence::Sequence;
@@ -380,7 +380,7 @@ impl Decoder {
             None => Err(Error::invalid("the model has no tokenizer.json")),
         };
         if is_long {
-            apart(py, work)
+            run_long(py, work)
         } else {
             detached(py, work)
         }

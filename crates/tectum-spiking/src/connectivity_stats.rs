@@ -3,10 +3,11 @@
 
 use tectum::{ContentHasher, Error, Result, host_memory};
 
-use super::formats::{FRACTION_BITS, FormatGroup, Formats, ScaleLimit};
+use super::formats::{FormatGroup, Formats, ScaleLimit};
 use super::memory::Memory;
 use super::network_options::NetworkOptions;
 use super::neurons::{NeuronOptions, Neurons};
+use super::rule::FRACTION_BITS;
 use super::rule::{self, POTENTIAL_MAX};
 use super::synapses::{Synapse, SynapseRows};
 

@@ -1,14 +1,12 @@
 //! Formats of potentials: how many binary places each neuron has. `docs/spiking.md` defines them.
 
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use serde::Serialize;
 use tectum::{Error, ErrorKind, Result};
 
-use super::rule;
+use super::rule::{self, FRACTION_BITS};
 
-/// Binary places of the full format, and of the units that firings send.
-pub const FRACTION_BITS: u32 = 16;
 /// In place of a shift: each target has its own, in the words after the units of senders.
 pub const OWN_SHIFTS: u32 = 32;
 
@@ -180,6 +178,26 @@ impl<'a> TargetShifts<'a> {
         };
         rule::rounded(amount, shift) as i32
     }
+}
+
+/// A range of neurons, split where their format changes.
+pub fn same_format(
+    range: Range<u32>,
+    formats: &Formats,
+) -> impl Iterator<Item = (Range<u32>, u32)> {
+    let mut start = range.start;
+    std::iter::from_fn(move || {
+        (start < range.end).then(|| {
+            let bits = formats.of(start);
+            let end = match formats {
+                Formats::Common(_) => range.end,
+                Formats::Own(_) => (start + 1..range.end)
+                    .find(|neuron| formats.of(*neuron) != bits)
+                    .unwrap_or(range.end),
+            };
+            (std::mem::replace(&mut start, end)..end, bits)
+        })
+    })
 }
 
 #[cfg(test)]

@@ -5,42 +5,18 @@ use std::ops::Range;
 
 use tectum::{Result, Watch, WorkProgress, host_memory};
 
+use super::connect_options::ConnectOptions;
 use super::genome_synapses::GenomeSynapses;
 use super::limitations::limitations;
 use super::mapping_rules::feeds_memory;
 use super::network::{self, Network};
 use super::precision::imprecisions;
 use super::synapses::{LIST_BYTES, SynapseCounts, SynapseList};
-use super::{Imprecision, Memory, NetworkOptions, NeuronOptions, Neurons};
+use super::{Imprecision, Memory, NeuronOptions, Neurons};
 use crate::genome::{Area, AreaProperties, CoreArea, Genome};
 
 /// The input of the power area's neurons in every burst.
 const POWER: f32 = 1.0;
-
-/// How a genome is connected.
-#[derive(Debug, Clone, PartialEq)]
-pub struct ConnectOptions {
-    /// The seed of synapses that exist with a probability. Default: 0.
-    pub seed: u64,
-    /// Whether plastic mappings learn; if not, their weights keep their initial values, and no
-    /// synapses grow. Default: yes.
-    pub learns: bool,
-    /// Maximum stored patterns of each memory area. Default: 1024.
-    pub memory_neurons: u32,
-    /// Options that the genome does not define; the genome's rules and memories are added.
-    pub network: NetworkOptions,
-}
-
-impl Default for ConnectOptions {
-    fn default() -> Self {
-        Self {
-            seed: 0,
-            learns: true,
-            memory_neurons: 1024,
-            network: NetworkOptions::default(),
-        }
-    }
-}
 
 /// A network made from a genome.
 #[derive(Debug)]

@@ -4,9 +4,10 @@ use std::ops::Range;
 
 use tectum::{Error, Result, host_memory};
 
+use super::connect_options::ConnectOptions;
+use super::learning::PlasticityRule;
 use super::mapping_rules::{memory_areas, rule};
 use super::synapses::Synapse;
-use super::{ConnectOptions, PlasticityRule};
 use crate::genome::{Genome, Mapping};
 
 /// Maximum pairs of neurons between which one mapping may grow synapses.

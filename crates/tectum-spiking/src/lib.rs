@@ -33,6 +33,8 @@
 mod bench;
 #[cfg(any(test, feature = "bench"))]
 mod conformance;
+#[cfg(feature = "genome")]
+mod connect_options;
 mod connectivity_stats;
 pub mod connectome;
 mod explanation;
@@ -70,10 +72,11 @@ mod weight_outcomes;
 pub use bench::suite as bench_suite;
 #[cfg(any(test, feature = "bench"))]
 pub use conformance::suites as conformance_suites;
+#[cfg(feature = "genome")]
+pub use connect_options::ConnectOptions;
 pub use explanation::{ExtraState, NetworkExplanation};
 pub use formats::{FormatGroup, ScaleLimit};
-#[cfg(feature = "genome")]
-pub use from_genome::{ConnectOptions, ConnectedNetwork, connect};
+pub use from_genome::{ConnectedNetwork, connect};
 #[cfg(feature = "genome")]
 pub use genome_synapses::GenomeSynapses;
 pub use kernels::kernels;

@@ -8,13 +8,15 @@ use std::ops::{Range, RangeInclusive};
 use tectum::{ContentHash, ContentHasher, Error, Result, host_memory};
 
 use super::connectivity_stats::ConnectivityStats;
-use super::formats::{FRACTION_BITS, FormatGroup, Formats};
+use super::formats::{FormatGroup, Formats, same_format};
 use super::learning::PlasticityRule;
 use super::memory::{self, Memory};
 use super::network_options::NetworkOptions;
 use super::neurons::{GROUP_BYTES, NeuronOptions, Neurons};
 use super::precision::{Imprecision, imprecisions};
-use super::rule::{ALWAYS, IdleUpdate, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile};
+use super::rule::{
+    ALWAYS, FRACTION_BITS, IdleUpdate, LEAK_ONE, NEVER, POTENTIAL_MAX, Profile, fixed,
+};
 use super::synapses::{Synapse, SynapseRows};
 
 /// Bytes of a neuron while a network is made: the start of its row, its degree, its maximum arrival
@@ -294,26 +296,6 @@ fn profiles(
     (profiles, runs)
 }
 
-/// A range of neurons, split where their format changes.
-pub(super) fn same_format(
-    range: Range<u32>,
-    formats: &Formats,
-) -> impl Iterator<Item = (Range<u32>, u32)> {
-    let mut start = range.start;
-    std::iter::from_fn(move || {
-        (start < range.end).then(|| {
-            let bits = formats.of(start);
-            let end = match formats {
-                Formats::Common(_) => range.end,
-                Formats::Own(_) => (start + 1..range.end)
-                    .find(|neuron| formats.of(*neuron) != bits)
-                    .unwrap_or(range.end),
-            };
-            (std::mem::replace(&mut start, end)..end, bits)
-        })
-    })
-}
-
 /// The content hash of everything that determines a network's behaviour; its synapses are already
 /// in the hasher.
 fn fingerprint(
@@ -348,12 +330,6 @@ fn fingerprint(
         .chain(senders.iter().copied());
     words.for_each(|word| hasher.update(&word.to_le_bytes()));
     hasher.finish()
-}
-
-/// A number in fixed point, rounded to the nearest and clamped to the range of a potential.
-pub(super) fn fixed(value: f32, fraction_bits: u32) -> i32 {
-    let scaled = (f64::from(value) * f64::from(1u32 << fraction_bits)).round();
-    scaled.clamp(-f64::from(POTENTIAL_MAX), f64::from(POTENTIAL_MAX)) as i32
 }
 
 fn profile(options: &NeuronOptions, fraction_bits: u32) -> Profile {

@@ -6,9 +6,9 @@ use std::ops::Range;
 
 use serde::Serialize;
 
-use super::formats::Formats;
-use super::network::{fixed, same_format};
+use super::formats::{Formats, same_format};
 use super::neurons::NeuronOptions;
+use super::rule::fixed;
 use super::rule::{LEAK_ONE, POTENTIAL_MAX};
 
 /// The part of a threshold beyond which a distortion is reported.

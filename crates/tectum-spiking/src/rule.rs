@@ -7,8 +7,8 @@
 
 use serde::Serialize;
 
-use super::formats::FRACTION_BITS;
-
+/// Binary places of the full format, and of the units that firings send.
+pub const FRACTION_BITS: u32 = 16;
 /// Maximum potential; sums are clamped to it and to its negative.
 pub const POTENTIAL_MAX: i32 = (1 << 30) - 1;
 /// A threshold that no potential reaches.
@@ -378,4 +378,9 @@ pub fn rounded(amount: u32, shift: u32) -> u32 {
 pub fn potential_psp(potential: i32, fraction_bits: u32) -> u32 {
     let half = (1 << fraction_bits) >> 1;
     ((potential + half) >> fraction_bits).clamp(0, 255) as u32
+}
+/// A number in fixed point, rounded to the nearest and clamped to the range of a potential.
+pub fn fixed(value: f32, fraction_bits: u32) -> i32 {
+    let scaled = (f64::from(value) * f64::from(1u32 << fraction_bits)).round();
+    scaled.clamp(-f64::from(POTENTIAL_MAX), f64::from(POTENTIAL_MAX)) as i32
 }

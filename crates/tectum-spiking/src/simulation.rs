@@ -27,10 +27,10 @@ use tectum::{
 use self::learning::{SavedLearning, ShardLearning};
 use self::shard::Shard;
 use super::connectome;
-use super::formats::FRACTION_BITS;
 use super::kernels::FIXED_PSP;
 use super::memory::MemoryReport;
 use super::network::Network;
+use super::rule::FRACTION_BITS;
 use super::rule::NeuronState;
 pub use layout::{MemoryUse, ShardLayout, layout};
 pub use learning::PlasticSynapse;

@@ -43,7 +43,7 @@ static ALLOCATOR: Counting = Counting;
 const SIDE: u32 = 3200;
 
 /// The bytes that building a simulation allocates in excess of those before, for each synapse: the
-/// maximum meanwhile, and what remains with the simulation.
+/// maximum during it, and what remains with the simulation.
 fn bytes_per_synapse(build: impl FnOnce() -> Simulation) -> [f64; 2] {
     let before = LIVE.load(Ordering::Relaxed);
     PEAK.store(before, Ordering::Relaxed);

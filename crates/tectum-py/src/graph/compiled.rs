@@ -11,7 +11,7 @@ use tectum_graph::{CompiledGraph as Compiled, Graph, Shape};
 use crate::array::{Array, array, floats, shaped};
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
-use crate::interrupt::apart;
+use crate::interrupt::run_long;
 use crate::process;
 use crate::receipt::{Receipt, Runs};
 
@@ -243,7 +243,7 @@ pub struct CompiledGraph {
 
 impl CompiledGraph {
     pub fn new(py: Python<'_>, graph: Graph, device: Option<Device>) -> PyResult<Self> {
-        apart(py, move || {
+        run_long(py, move || {
             let inner = graph.compile(device.as_ref())?;
             let runs = Runs::new(inner.device(), inner.code());
             let outputs = graph

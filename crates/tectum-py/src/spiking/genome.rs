@@ -15,7 +15,7 @@ use tectum_spiking::{
 use super::{SpikingNetwork, unknown_area};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
-use crate::interrupt::{LongWork, apart};
+use crate::interrupt::{LongWork, run_long};
 use crate::process;
 use crate::whole;
 
@@ -123,7 +123,7 @@ impl Genome {
             weight_loss,
             strict,
         };
-        let inner = apart(py, move || genomes::Genome::read(&path, &options))?;
+        let inner = run_long(py, move || genomes::Genome::read(&path, &options))?;
         Ok(Self {
             inner: Arc::new(inner),
         })

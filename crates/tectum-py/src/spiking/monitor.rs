@@ -6,7 +6,7 @@ use numpy::PyArray1;
 use pyo3::prelude::*;
 
 use crate::array::shaped;
-use crate::body::locked;
+use crate::mutex::locked;
 use crate::process::enter;
 
 /// Firings in the order of their bursts.

@@ -104,7 +104,7 @@ fn what_a_case_expects_is_the_reference_of_the_twin_too() {
     assert_eq!(difference.expected, Number::Float(-0.5));
 }
 
-/// Elements that nobody writes are found, and a check that compared nothing does not pass.
+/// Elements that are not written are found, and a check that compared nothing does not pass.
 #[test]
 fn a_check_without_a_comparison_fails() {
     let error = check_kernel_on(&softsign(right), &[case(5)], &[])
