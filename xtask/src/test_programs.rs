@@ -228,10 +228,9 @@ pub fn run_all(
     };
     std::thread::scope(|scope| {
         let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
-        let results = workers.into_iter().map(|worker| worker.join());
-        results
-            .map(|result| result.unwrap_or_else(|_| Err("a test runner panicked".to_owned())))
-            .collect()
+        let panicked = |_| Err("a test runner panicked".to_owned());
+        let mut results = workers.into_iter().map(|worker| worker.join());
+        results.try_for_each(|result| result.unwrap_or_else(panicked))
     })
 }
 

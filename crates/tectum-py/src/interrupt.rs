@@ -218,11 +218,14 @@ impl Interrupt {
     }
 }
 
+/// Ends what does not look whether it is to end.
+type Stop = Box<dyn FnOnce(Python<'_>)>;
+
 /// Long work that may begin: tqdm exists if it is to show the progress.
 pub struct LongWork {
     bar: Option<Bar>,
     /// Ends what does not look whether it is to end.
-    stop: Option<Box<dyn FnOnce(Python<'_>)>>,
+    stop: Option<Stop>,
 }
 
 impl LongWork {
@@ -410,7 +413,7 @@ impl<T: Send> Job<T> {
         py: Python<'_>,
         caller: &Caller,
         bar: &mut Option<Bar>,
-        stop: Option<Box<dyn FnOnce(Python<'_>)>>,
+        stop: Option<Stop>,
     ) -> PyResult<Finished<T>> {
         let received = |ended: std::thread::Result<Finished<T>>| {
             ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))

@@ -242,8 +242,8 @@ unsafe fn error_text(text: *mut *const c_char, name: Option<&'static CStr>) -> C
 unsafe fn write_log(count: usize, options: *mut c_uint, values: *mut *mut c_void, log: &str) {
     const ERROR_LOG: c_uint = 5;
     const ERROR_LOG_BYTES: c_uint = 6;
-    // SAFETY: as the caller's.
     let value = |option| {
+        // SAFETY: as the caller's.
         (0..count).find_map(|i| unsafe { (*options.add(i) == option).then(|| *values.add(i)) })
     };
     if let (Some(buffer), Some(bytes)) = (value(ERROR_LOG), value(ERROR_LOG_BYTES)) {
