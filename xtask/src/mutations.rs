@@ -113,14 +113,20 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
         _ => return Err("usage: cargo xtask mutate [RULE | --sample COUNT]".to_owned()),
     };
     let copy = copy_workspace(root)?;
-    // A sample is tried where the tests were built: the dependencies are compiled already. All of
-    // them take long and use a separate folder, so that other builds need not wait for them.
-    let target = if arguments.first().is_some_and(|flag| flag == "--sample") {
+    // A sample is tried where the tests were built and passed: the dependencies are compiled
+    // already. All of them take long and use a separate folder, so that other builds need not wait
+    // for them.
+    let is_sample = arguments.first().is_some_and(|flag| flag == "--sample");
+    let target = if is_sample {
         root.join("target")
     } else {
         copy.with_file_name("target")
     };
-    let place = MutationWorkspace { copy, target };
+    let place = MutationWorkspace {
+        copy,
+        target,
+        packages: sources::crates(root)?,
+    };
     let mut programs: BTreeMap<Vec<&str>, Vec<&Mutation>> = BTreeMap::new();
     chosen.iter().for_each(|mutation| {
         programs
@@ -136,6 +142,9 @@ pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
             .collect();
         whole.sort_unstable();
         whole.dedup();
+        if is_sample {
+            whole.clear();
+        }
         for arguments in whole {
             if let Some(line) = first_failure(&place, &program, arguments)? {
                 return Err(format!(
@@ -307,11 +316,19 @@ struct MutationWorkspace {
     copy: PathBuf,
     /// Cargo's target folder.
     target: PathBuf,
+    /// Its packages.
+    packages: Vec<String>,
 }
 
 impl MutationWorkspace {
+    /// Cargo with little optimisation of the packages: each is compiled for a few tests.
     fn cargo(&self, arguments: &[&str]) -> std::process::Command {
         let mut command = cargo_with_all_features(&self.copy, arguments);
+        for package in &self.packages {
+            command.arg(format!(
+                "--config=profile.dev.package.{package}.opt-level=1"
+            ));
+        }
         command
             .env("CARGO_TARGET_DIR", &self.target)
             .stderr(Stdio::null());

@@ -58,9 +58,9 @@ pub struct InspectArgs {
     /// The size of a named dimension of a policy's inputs; may be given several times.
     #[arg(long = "dim", value_name = "NAME=SIZE")]
     dims: Vec<String>,
-    /// Writes the synapses of a genome's network: for each source, target, weight, psp, rule and
-    /// mapping, as a run without other options has them.
+    /// Writes the synapses of a genome's network to a file, a row for each.
     ///
+    /// A row has source, target, weight, psp, rule and mapping, as in a run without other options.
     /// Tables of the mappings and of the areas are written next to it, FILE.mappings.csv and
     /// FILE.areas.csv.
     #[arg(long, value_name = "FILE.npy|FILE.csv", value_parser = FileEnding(&["npy", "csv"]))]

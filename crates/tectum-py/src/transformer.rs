@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex};
 
 use pyo3::exceptions::{PyMemoryError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes};
+use pyo3::types::{PyByteArray, PyBytes, PyString};
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{CacheFormats, Error, WorkProgress};
 use tectum_transformer as transformers;
@@ -275,10 +275,28 @@ impl Loaded {
 }
 
 /// A prompt as text, or as token numbers.
-#[derive(FromPyObject, Clone)]
+#[derive(Clone)]
 enum Prompt {
     Text(String),
     Tokens(TokenNumbers),
+}
+
+impl FromPyObject<'_, '_> for Prompt {
+    type Error = PyErr;
+
+    #[cfg(feature = "stubs")]
+    const INPUT_TYPE: pyo3::inspect::PyStaticExpr = pyo3::type_hint_union!(
+        <String as FromPyObject<'_, '_>>::INPUT_TYPE,
+        <Vec<u32> as FromPyObject<'_, '_>>::INPUT_TYPE
+    );
+
+    fn extract(value: Borrowed<'_, '_, PyAny>) -> PyResult<Self> {
+        if value.is_instance_of::<PyString>() {
+            value.extract().map(Self::Text)
+        } else {
+            value.extract().map(Self::Tokens)
+        }
+    }
 }
 
 impl Prompt {

@@ -19,7 +19,10 @@ pytestmark = [
 
 STUB = ast.parse((pathlib.Path(tt.__file__).parent / "_tectum.pyi").read_text())
 # What has neither locks nor threads: plain data.
-DATA = {"ActionChannel", "Area", "BodySpec", "FieldReport", "Generation", "ObservationChannel", "Repetition", "SpikeCounts", "StopSignal", "View"}
+DATA = {
+    "ActionChannel", "Area", "BodySpec", "FieldReport", "Generation", "KernelCase", "KernelCheck", "KernelCheckRow", "ObservationChannel", "Repetition",
+    "SpikeCounts", "StopSignal", "View",
+}  # fmt: skip
 DATA_MEMBERS = {
     ("BodyBatch", "spec"), ("BodyBatch", "__len__"), ("BodyBatch", "__repr__"),
     ("CompiledGraph", "__repr__"),
@@ -90,7 +93,7 @@ def objects(folder, models):
 ARGUMENTS = {
     "name": "cart_pole", "names": ["x"], "path": "nowhere", "text": "the", "texts": ["the"], "prompt": "the", "tokens": [1], "folder": "nowhere",
     "model": "nowhere", "scenario": "pendulum", "wgsl": "", "bindings": [], "params": [], "twin": print, "id": "cpu", "shape": (4, 2), "order": [0, 1],
-    "values": {}, "inputs": {}, "instances": [0], "kind": "max", "views": [], "units": "detect",
+    "values": {}, "inputs": {}, "instances": [0], "kind": "max", "views": [], "units": "detect", "cases": [{"y": 4, "count": 4}],
 }  # fmt: skip
 
 

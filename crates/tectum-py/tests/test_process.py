@@ -357,13 +357,17 @@ calls = {
 }
 for name, call in calls.items():
     for huge in (range(2**42), range(2**70), Liar([1, 2]), Endless()):
-        if name == "synapses" and not isinstance(huge, range):
+        if name in ("synapses", "state", "decode", "generate", "stream") and not isinstance(huge, range):
             continue  # NumPy makes an array of these.
         try:
             call(huge)
             print(name, huge.__class__.__name__, "returned")
         except (MemoryError, ValueError):
             pass
+        except TypeError as error:
+            # NumPy has no integers beyond 64 bits: an array of objects.
+            if huge != range(2**70):
+                print(name, huge, repr(error))
         except Exception as error:
             print(name, huge.__class__.__name__, repr(error))
 print("end")
