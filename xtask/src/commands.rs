@@ -92,7 +92,6 @@ pub fn tectum(programs: &[Program]) -> Result<PathBuf, String> {
 /// # Errors
 /// The number of faults, which are printed.
 pub fn run(root: &Path, tectum: &Path) -> Result<(), String> {
-    println!("== commands of the documents");
     let scratch = std::env::temp_dir().join(format!("tectum-documents-{}", std::process::id()));
     let tectum = tectum
         .canonicalize()

@@ -622,12 +622,12 @@ fn mistakes_get_one_line_and_an_exit_code() {
         (
             &["generate", "models/nowhere", "--ids", "1"],
             7,
-            "models/nowhere: there is no such file or folder; a model is a folder or a GGUF file on this machine",
+            "models/nowhere\n  because: there is no such file or folder; a model is a folder or a GGUF file on this machine",
         ),
         (
             &["embed", "models/nowhere", "a"],
             7,
-            "models/nowhere: there is no such file or folder; an encoder is a folder on this machine",
+            "models/nowhere\n  because: there is no such file or folder; an encoder is a folder on this machine",
         ),
         (
             &["explain", "models/nowhere.gguf"],

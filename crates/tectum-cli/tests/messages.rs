@@ -285,7 +285,7 @@ fn a_number_that_is_negative_huge_or_none_is_refused_with_what_is_needed() {
         ("run cart_pole --seconds ten", "a number is needed"),
         (
             "generate nowhere words --temperature -1",
-            "nowhere: there is no such file or folder",
+            "nowhere\n  because: there is no such file or folder",
         ),
     ] {
         let output = place.tectum(line);
