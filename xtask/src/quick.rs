@@ -12,7 +12,7 @@ use crate::test_programs::{self, Program, Settings, cargo, cargo_with_all_featur
 /// Variables for the number of random cases, and how many are drawn here.
 const BUDGETS: [(&str, &str); 5] = [
     ("TECTUM_PROGRAMS", "20"),
-    ("TECTUM_GRAPHS", "200"),
+    ("TECTUM_GRAPHS", "50"),
     ("TECTUM_FUZZ_INPUTS", "2000"),
     ("TECTUM_API_CALLS", "5000"),
     ("TECTUM_PYTHON_CALLS", "500"),

@@ -3,7 +3,7 @@
 //! A size that a file or a call names can exceed the memory of any machine. An ordinary allocation
 //! of that size ends the process, and a system that overcommits memory ends it later, when the
 //! memory is used. The functions here compare the size with the memory that is available, allocate,
-//! and return an error of the kind [`ErrorKind::OutOfMemory`](crate::ErrorKind::OutOfMemory)
+//! and return an error of the kind [`ErrorKind::OutOfMemory`](crate::ErrorKind)
 //! instead.
 //!
 //! ```

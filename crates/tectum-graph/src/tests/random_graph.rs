@@ -6,7 +6,7 @@ use tectum::{Activation, DType, Result};
 
 use crate::{Graph, GraphBuilder, Node, Shape, Tensor};
 
-/// Seeds of each kind of random graph: 250 of them, from 0 on; or `TECTUM_GRAPHS`, from
+/// Seeds of each kind of random graph: 100 of them, from 0 on; or `TECTUM_GRAPHS`, from
 /// `TECTUM_SEED` on.
 pub fn seeds() -> Range<u64> {
     let number = |name: &str| {
@@ -15,7 +15,7 @@ pub fn seeds() -> Range<u64> {
             .and_then(|text| text.parse::<u64>().ok())
     };
     match number("TECTUM_GRAPHS") {
-        None => 0..250,
+        None => 0..100,
         Some(count) => {
             let first = number("TECTUM_SEED").unwrap_or(0);
             first..first + count
