@@ -334,13 +334,13 @@ fn contiguous<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = source.py();
     let numpy = py.import("numpy")?;
-    let wanted = numpy::PyArrayDescr::new(py, dtype)?;
+    let needed = numpy::PyArrayDescr::new(py, dtype)?;
     let is_aligned =
         || -> PyResult<bool> { source.getattr("flags")?.getattr("aligned")?.extract() };
-    if source.dtype().is_equiv_to(&wanted) && source.is_c_contiguous() && is_aligned()? {
+    if source.dtype().is_equiv_to(&needed) && source.is_c_contiguous() && is_aligned()? {
         return Ok(source.clone().into_any());
     }
-    let made = numpy.call_method1("empty", (PyTuple::new(py, source.shape())?, &wanted))?;
+    let made = numpy.call_method1("empty", (PyTuple::new(py, source.shape())?, &needed))?;
     let unsafe_casts = PyDict::new(py);
     unsafe_casts.set_item("casting", "unsafe")?;
     if source.len() <= PART {

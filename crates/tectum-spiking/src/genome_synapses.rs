@@ -175,7 +175,7 @@ impl<'a> GenomeSynapses<'a> {
 
     /// Synapses that there will be at least, by arithmetic.
     pub(super) fn min_total(&self) -> u64 {
-        let least = |(index, role): (usize, &MappingRole)| match role {
+        let minimum = |(index, role): (usize, &MappingRole)| match role {
             MappingRole::Fixed(_) => self.genome.min_synapses(index),
             // Between all pairs of neurons, but not from a neuron to itself.
             MappingRole::Grown(_) => {
@@ -187,7 +187,7 @@ impl<'a> GenomeSynapses<'a> {
         self.mappings
             .iter()
             .enumerate()
-            .map(least)
+            .map(minimum)
             .fold(0, u64::saturating_add)
     }
 
