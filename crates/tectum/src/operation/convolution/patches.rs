@@ -27,7 +27,7 @@ use crate::operation::convolution::window::Geometry;
 use crate::operation::product::gemm::Activation;
 use crate::operation::product::panel_format::PANEL;
 use crate::operation::product::strip::{
-    CacheLine, Left, MAX_PANELS_PER_PASS, Tile, panels_per_pass, panels_per_pass_of, vectors,
+    CacheLine, Left, MAX_PANELS_PER_PASS, panels_per_pass, panels_per_pass_of, tile_of, vectors,
 };
 use crate::operation::product::tiles::{pack_tiles_of, tile_rows, tiles};
 
@@ -524,15 +524,13 @@ impl Block<'_, '_> {
         let sums = &mut self.rest_sums[filter * self.rest * PANEL..];
         for (first, tile) in tiles(self.rest, tile_rows::<S>()) {
             let y = &mut sums[first * PANELS * PANEL..][..tile * PANELS * PANEL];
-            Tile {
-                height: tile,
-                left: (left, first, 0),
-                right: (right, [&[]; PANELS]),
+            tile_of::<S, _, (), _, PANELS, VECTORS>(
+                simd,
+                (tile, (left, first, 0)),
+                (right, [&[]; PANELS]),
                 y,
-                onto: from > 0,
-                prefetch: None,
-            }
-            .run(simd);
+                (from > 0, None),
+            );
         }
     }
 

@@ -22,7 +22,9 @@ use crate::operation::convolution::padded::Padded;
 use crate::operation::convolution::patches::{PanelColumns, Patches, Run};
 use crate::operation::convolution::window::Geometry;
 use crate::operation::product::panel_format::PANEL;
-use crate::operation::product::strip::{CacheLine, MAX_PANELS_PER_PASS, Tile, panels_per_pass_of};
+use crate::operation::product::strip::{
+    CacheLine, MAX_PANELS_PER_PASS, panels_per_pass_of, tile_of,
+};
 use crate::operation::product::tiles::{tile_rows, tiles};
 
 /// Maximum floats of the transformed inputs of a block: 640 KiB, which stay in a usual L2 with what
@@ -485,15 +487,13 @@ fn tiles_of<S: Simd, const PANELS: usize, const VECTORS: usize>(
             let mut next = [&[][..]; PANELS];
             next[0] = ahead;
             let y = &mut y[first * PANELS * PANEL..][..height * PANELS * PANEL];
-            Tile {
-                height,
-                left: (PanelColumns(filters), first, from),
-                right: (right, next),
+            tile_of::<S, _, (), _, PANELS, VECTORS>(
+                simd,
+                (height, (PanelColumns(filters), first, from)),
+                (right, next),
                 y,
-                onto: from > 0,
-                prefetch: None,
-            }
-            .run(simd);
+                (from > 0, None),
+            );
         }
     }
 }

@@ -4,7 +4,7 @@
 use std::ops::Range;
 
 use crate::kernel::math::Real;
-use crate::kernel::native::{PrefetchHint, prefetch_unchecked, simd};
+use crate::kernel::native::{PrefetchHint, prefetch_unchecked};
 use crate::operation::product::gemm::{Activation, by_activation};
 use crate::operation::product::panel_format::PANEL;
 use crate::operation::product::strip::StripEpilogue;
@@ -62,17 +62,12 @@ impl StripEpilogue for BiasActivation<'_> {
     #[inline(always)]
     fn prefetch(&self, _: usize, _: usize) {}
 
-    #[inline(never)]
+    #[inline(always)]
     fn end<const PANELS: usize>(&mut self, _: usize, tile: &mut [[[f32; PANEL]; PANELS]]) {
-        simd(
+        self.rows(
+            tile,
             #[inline(always)]
-            || {
-                self.rows(
-                    tile,
-                    #[inline(always)]
-                    |_, made, sums| *sums = made,
-                );
-            },
+            |_, made, sums| *sums = made,
         );
     }
 }
@@ -105,7 +100,7 @@ impl StripEpilogue for StoreEpilogue<'_, '_> {
         }
     }
 
-    #[inline(never)]
+    #[inline(always)]
     fn end<const PANELS: usize>(&mut self, first: usize, tile: &mut [[[f32; PANEL]; PANELS]]) {
         let Self {
             finish,
@@ -115,21 +110,16 @@ impl StripEpilogue for StoreEpilogue<'_, '_> {
             ..
         } = self;
         let columns = finish.first..*n;
-        simd(
+        finish.rows(
+            tile,
             #[inline(always)]
-            || {
-                finish.rows(
-                    tile,
-                    #[inline(always)]
-                    |row, made, _| {
-                        store(
-                            &made,
-                            columns.clone(),
-                            &mut y[(first + row) * *n..],
-                            residual.map(|residual| &residual[(first + row) * *n..]),
-                        )
-                    },
-                );
+            |row, made, _| {
+                store(
+                    &made,
+                    columns.clone(),
+                    &mut y[(first + row) * *n..],
+                    residual.map(|residual| &residual[(first + row) * *n..]),
+                )
             },
         );
     }

@@ -307,8 +307,7 @@ pub(crate) trait StripEpilogue {
     const PREFETCHES: bool;
     /// Prefetches what the epilogue of a tile accesses in a row of this many columns.
     fn prefetch(&self, row: usize, columns: usize);
-    /// Finishes a tile whose sums are complete. It selects its instructions by itself, so that it
-    /// is compiled once and not for each kind of operands.
+    /// Finishes a tile whose sums are complete.
     fn end<const PANELS: usize>(&mut self, first: usize, tile: &mut [[[f32; PANEL]; PANELS]]);
 }
 
@@ -360,7 +359,7 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> WithSimd
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         if const { PANELS > panels_per_pass_of::<S>() } {
-            unreachable!("invariant: callers take at most `panels_per_pass` panels at once");
+            unreachable!("invariant: callers take at most `abreast` panels at once");
         }
         by_vectors!(S, self.make(simd))
     }
@@ -427,20 +426,15 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
                     .unwrap_or_default()
             });
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
-            let tail = &self.tail;
-            let prefetch = |row, columns| tail.prefetch(row, columns);
-            let prefetches = T::PREFETCHES && is_last;
-            Tile {
-                height,
-                left: (self.a, first, from),
-                right: (b, ahead),
+            let tail = is_last.then_some(&self.tail);
+            tile_of::<S, L, T, _, PANELS, VECTORS>(
+                simd,
+                (height, (self.a, first, from)),
+                (b, ahead),
                 y,
-                onto,
-                prefetch: prefetches.then_some(&prefetch as Prefetch<'_>),
-            }
-            .run(simd);
+                (onto, tail),
+            );
             if is_last {
-                let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
                 self.tail
                     .end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);
             }
@@ -448,77 +442,53 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
     }
 }
 
-/// Prefetches what the epilogue of a tile accesses in a row of this many columns.
-pub(crate) type Prefetch<'a> = &'a dyn Fn(usize, usize);
-
-/// A tile of a height that is known at run time, at most [`tile_rows`]. A function of its own for
-/// each kind of operands: compiled as a part of every product that has tiles, it took a quarter of
-/// the crate's compile time.
-pub(crate) struct Tile<'a, L: Left, B: PanelRows, const PANELS: usize> {
-    /// Rows.
-    pub height: usize,
-    /// The left operand with the tile's first row and first k.
-    pub left: (L, usize, usize),
-    /// The panels, and the panels of floats that are read next.
-    pub right: ([B; PANELS], [&'a [f32]; PANELS]),
-    /// The sums, by rows.
-    pub y: &'a mut [f32],
-    /// Whether they are added to what is there.
-    pub onto: bool,
-    /// For the epilogue, if the sums are complete after this tile.
-    pub prefetch: Option<Prefetch<'a>>,
-}
-
-impl<L: Left, B: PanelRows, const PANELS: usize> Tile<'_, L, B, PANELS> {
-    /// Computes it.
-    #[inline(always)]
-    pub fn run<S: Simd>(self, simd: S) {
-        simd.vectorize(self);
+/// A tile of a height that is known at run time, at most [`tile_rows`].
+#[inline(always)]
+pub(crate) fn tile_of<
+    S: Simd,
+    L: Left,
+    T: StripEpilogue,
+    B: PanelRows,
+    const PANELS: usize,
+    const VECTORS: usize,
+>(
+    simd: S,
+    (height, place): (usize, (L, usize, usize)),
+    b: ([B; PANELS], [&[f32]; PANELS]),
+    y: &mut [f32],
+    end: (bool, Option<&T>),
+) {
+    // One test of a constant for each number of registers: heights that a form never has are not
+    // compiled for it.
+    if const { tile_rows::<S>() <= 2 } {
+        return match height {
+            1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+            _ => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+        };
     }
-
-    #[inline(always)]
-    fn make<S: Simd, const VECTORS: usize>(self, simd: S) {
-        // One test of a constant for each number of registers: heights that a form never has are
-        // not compiled for it.
-        if const { tile_rows::<S>() <= 2 } {
-            return match self.height {
-                1 => tile::<S, L, B, PANELS, VECTORS, 1>(simd, self),
-                _ => tile::<S, L, B, PANELS, VECTORS, 2>(simd, self),
-            };
-        }
-        if const { tile_rows::<S>() <= 6 } {
-            return match self.height {
-                1 => tile::<S, L, B, PANELS, VECTORS, 1>(simd, self),
-                2 => tile::<S, L, B, PANELS, VECTORS, 2>(simd, self),
-                3 => tile::<S, L, B, PANELS, VECTORS, 3>(simd, self),
-                4 => tile::<S, L, B, PANELS, VECTORS, 4>(simd, self),
-                5 => tile::<S, L, B, PANELS, VECTORS, 5>(simd, self),
-                _ => tile::<S, L, B, PANELS, VECTORS, 6>(simd, self),
-            };
-        }
-        match self.height {
-            1 => tile::<S, L, B, PANELS, VECTORS, 1>(simd, self),
-            2 => tile::<S, L, B, PANELS, VECTORS, 2>(simd, self),
-            3 => tile::<S, L, B, PANELS, VECTORS, 3>(simd, self),
-            4 => tile::<S, L, B, PANELS, VECTORS, 4>(simd, self),
-            5 => tile::<S, L, B, PANELS, VECTORS, 5>(simd, self),
-            6 => tile::<S, L, B, PANELS, VECTORS, 6>(simd, self),
-            7 => tile::<S, L, B, PANELS, VECTORS, 7>(simd, self),
-            8 => tile::<S, L, B, PANELS, VECTORS, 8>(simd, self),
-            9 => tile::<S, L, B, PANELS, VECTORS, 9>(simd, self),
-            10 => tile::<S, L, B, PANELS, VECTORS, 10>(simd, self),
-            11 => tile::<S, L, B, PANELS, VECTORS, 11>(simd, self),
-            _ => tile::<S, L, B, PANELS, VECTORS, MAX_TILE>(simd, self),
-        }
+    if const { tile_rows::<S>() <= 6 } {
+        return match height {
+            1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+            2 => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+            3 => tile::<S, L, T, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
+            4 => tile::<S, L, T, B, PANELS, VECTORS, 4>(simd, place, b, y, end),
+            5 => tile::<S, L, T, B, PANELS, VECTORS, 5>(simd, place, b, y, end),
+            _ => tile::<S, L, T, B, PANELS, VECTORS, 6>(simd, place, b, y, end),
+        };
     }
-}
-
-impl<L: Left, B: PanelRows, const PANELS: usize> WithSimd for Tile<'_, L, B, PANELS> {
-    type Output = ();
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, simd: S) {
-        by_vectors!(S, self.make(simd))
+    match height {
+        1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+        2 => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+        3 => tile::<S, L, T, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
+        4 => tile::<S, L, T, B, PANELS, VECTORS, 4>(simd, place, b, y, end),
+        5 => tile::<S, L, T, B, PANELS, VECTORS, 5>(simd, place, b, y, end),
+        6 => tile::<S, L, T, B, PANELS, VECTORS, 6>(simd, place, b, y, end),
+        7 => tile::<S, L, T, B, PANELS, VECTORS, 7>(simd, place, b, y, end),
+        8 => tile::<S, L, T, B, PANELS, VECTORS, 8>(simd, place, b, y, end),
+        9 => tile::<S, L, T, B, PANELS, VECTORS, 9>(simd, place, b, y, end),
+        10 => tile::<S, L, T, B, PANELS, VECTORS, 10>(simd, place, b, y, end),
+        11 => tile::<S, L, T, B, PANELS, VECTORS, 11>(simd, place, b, y, end),
+        _ => tile::<S, L, T, B, PANELS, VECTORS, MAX_TILE>(simd, place, b, y, end),
     }
 }
 
@@ -527,22 +497,18 @@ impl<L: Left, B: PanelRows, const PANELS: usize> WithSimd for Tile<'_, L, B, PAN
 fn tile<
     S: Simd,
     L: Left,
+    T: StripEpilogue,
     B: PanelRows,
     const PANELS: usize,
     const VECTORS: usize,
     const HEIGHT: usize,
 >(
     simd: S,
-    tile: Tile<'_, L, B, PANELS>,
+    (a, row, first): (L, usize, usize),
+    (b, ahead): ([B; PANELS], [&[f32]; PANELS]),
+    y: &mut [f32],
+    (onto, tail): (bool, Option<&T>),
 ) {
-    let Tile {
-        left: (a, row, first),
-        right: (b, mut ahead),
-        y,
-        onto,
-        prefetch,
-        ..
-    } = tile;
     let depth = b[0].depth();
     let y = bytemuck::cast_slice_mut::<_, S::f32s>(y)
         .as_chunks_mut::<VECTORS>()
@@ -560,25 +526,18 @@ fn tile<
     };
     // Where the second panel has none ahead it prefetches the first's, which is in cache.
     let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
-    for ahead in &mut ahead {
-        if ahead.is_empty() {
-            *ahead = first_ahead;
-        }
-    }
-    let every = if prefetch.is_some() {
+    let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
+    let every = if T::PREFETCHES {
         PREFETCH_INTERVAL
     } else {
         depth.max(1)
     };
     for from in (0..depth).step_by(every) {
-        if let Some(prefetch) = prefetch.filter(|_| from / every < HEIGHT) {
-            prefetch(row + from / every, PANELS * PANEL);
+        if let Some(tail) = tail.filter(|_| T::PREFETCHES && from / every < HEIGHT) {
+            tail.prefetch(row + from / every, PANELS * PANEL);
         }
         let depth = every.min(depth - from);
-        let mut b = b;
-        for b in &mut b {
-            *b = b.part(from, depth);
-        }
+        let b = b.map(|b| b.part(from, depth));
         a.each::<HEIGHT>(
             [row, first + from],
             depth,
@@ -590,16 +549,14 @@ fn tile<
                     }
                 }
                 b.iter().for_each(|b| b.prefetch_after(k));
-                let mut rows = [[simd.splat_f32s(0.0); VECTORS]; PANELS];
-                for (row, b) in rows.iter_mut().zip(&b) {
-                    *row = b.row::<S, VECTORS>(k);
-                }
+                let b: [[S::f32s; VECTORS]; PANELS] =
+                    std::array::from_fn(|panel| b[panel].row::<S, VECTORS>(k));
                 for row in 0..HEIGHT {
                     let a = simd.splat_f32s(*a[row]);
                     for panel in 0..PANELS {
                         for vector in 0..VECTORS {
                             sums[row][panel][vector] =
-                                simd.mul_add_f32s(a, rows[panel][vector], sums[row][panel][vector]);
+                                simd.mul_add_f32s(a, b[panel][vector], sums[row][panel][vector]);
                         }
                     }
                 }

@@ -7,7 +7,7 @@
 
 use crate::kernel::native::{PrefetchHint, prefetch_unchecked, simd};
 use crate::operation::product::panel_format::{HEAD, PANEL};
-use crate::operation::product::strip::{self, MAX_PANELS_PER_PASS, Prefetch, StripEpilogue};
+use crate::operation::product::strip::{self, StripEpilogue};
 use crate::operation::product::tiles::{pack_tiles_of, tiles};
 
 /// Flips the sign bit of each byte of a word: adds 128 to codes.
@@ -129,17 +129,30 @@ impl<T: StripEpilogue, const PANELS: usize> ByteStrip<'_, T, PANELS> {
                     .unwrap_or_default()
             });
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
-            let tail = &self.tail;
-            let prefetch = |row, columns| tail.prefetch(row, columns);
-            bytes.vectorize(ByteTile {
-                height,
-                left: (a, first),
-                right: (self.b, ahead),
-                scales: &self.scales[first..][..height],
-                y,
-                prefetch: T::PREFETCHES.then_some(&prefetch as Prefetch<'_>),
-            });
-            let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
+            let scales = &self.scales[first..][..height];
+            let a = (a, first, &self.tail);
+            // Heights that a form never has are not compiled for it.
+            if const { B::FORM.tile_rows() <= 2 } {
+                match height {
+                    1 => tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
+                    _ => tile::<B, T, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
+                }
+            } else {
+                match height {
+                    1 => tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
+                    2 => tile::<B, T, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
+                    3 => tile::<B, T, PANELS, 3>(bytes, a, (self.b, ahead), scales, y),
+                    4 => tile::<B, T, PANELS, 4>(bytes, a, (self.b, ahead), scales, y),
+                    5 => tile::<B, T, PANELS, 5>(bytes, a, (self.b, ahead), scales, y),
+                    6 => tile::<B, T, PANELS, 6>(bytes, a, (self.b, ahead), scales, y),
+                    7 => tile::<B, T, PANELS, 7>(bytes, a, (self.b, ahead), scales, y),
+                    8 => tile::<B, T, PANELS, 8>(bytes, a, (self.b, ahead), scales, y),
+                    9 => tile::<B, T, PANELS, 9>(bytes, a, (self.b, ahead), scales, y),
+                    10 => tile::<B, T, PANELS, 10>(bytes, a, (self.b, ahead), scales, y),
+                    11 => tile::<B, T, PANELS, 11>(bytes, a, (self.b, ahead), scales, y),
+                    _ => tile::<B, T, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
+                }
+            }
             self.tail
                 .end::<PANELS>(first, y.as_chunks_mut().0.as_chunks_mut().0);
         }
@@ -157,66 +170,17 @@ trait Bytes: Copy {
     /// adding 128 to the codes is subtracted.
     fn multiply_add(self, sums: Self::Sums, a: u32, codes: Self::Weights) -> Self::Sums;
     fn finish(self, sums: Self::Sums) -> [i32; PANEL];
-    /// Computes a tile with the instructions of this form.
-    fn vectorize<const PANELS: usize>(self, tile: ByteTile<'_, PANELS>);
-}
-
-/// A tile of a height that is known at run time. As [`strip::Tile`], compiled once and not for each
-/// epilogue.
-struct ByteTile<'a, const PANELS: usize> {
-    /// Rows.
-    height: usize,
-    /// The packed rows and the number of the first.
-    left: (&'a [u32], usize),
-    /// The panels, and those that are read next.
-    right: ([&'a [u32]; PANELS], [&'a [u32]; PANELS]),
-    scales: &'a [f32],
-    y: &'a mut [f32],
-    prefetch: Option<Prefetch<'a>>,
-}
-
-impl<const PANELS: usize> ByteTile<'_, PANELS> {
-    #[inline(always)]
-    fn make<B: Bytes>(self, bytes: B) {
-        // A single row has more panels at a time than several rows, so only they have heights; and
-        // heights that a form never has are not compiled for it.
-        if const { PANELS > MAX_PANELS_PER_PASS } {
-            return tile::<B, PANELS, 1>(bytes, self);
-        }
-        if const { B::FORM.tile_rows() <= 2 } {
-            return match self.height {
-                1 => tile::<B, PANELS, 1>(bytes, self),
-                _ => tile::<B, PANELS, 2>(bytes, self),
-            };
-        }
-        match self.height {
-            1 => tile::<B, PANELS, 1>(bytes, self),
-            2 => tile::<B, PANELS, 2>(bytes, self),
-            3 => tile::<B, PANELS, 3>(bytes, self),
-            4 => tile::<B, PANELS, 4>(bytes, self),
-            5 => tile::<B, PANELS, 5>(bytes, self),
-            6 => tile::<B, PANELS, 6>(bytes, self),
-            7 => tile::<B, PANELS, 7>(bytes, self),
-            8 => tile::<B, PANELS, 8>(bytes, self),
-            9 => tile::<B, PANELS, 9>(bytes, self),
-            10 => tile::<B, PANELS, 10>(bytes, self),
-            11 => tile::<B, PANELS, 11>(bytes, self),
-            _ => tile::<B, PANELS, 12>(bytes, self),
-        }
-    }
 }
 
 /// `HEIGHT` rows of 16·PANELS columns in registers.
 #[inline(always)]
-fn tile<B: Bytes, const PANELS: usize, const HEIGHT: usize>(bytes: B, tile: ByteTile<'_, PANELS>) {
-    let ByteTile {
-        left: (a, first),
-        right: (b, mut ahead),
-        scales,
-        y,
-        prefetch,
-        ..
-    } = tile;
+fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
+    bytes: B,
+    (a, first, tail): (&[u32], usize, &T),
+    (b, ahead): ([&[u32]; PANELS], [&[u32]; PANELS]),
+    scales: &[f32],
+    y: &mut [f32],
+) {
     let a = a.as_chunks::<HEIGHT>().0;
     // Loops without closures: the compiler may keep those as functions that lack this one's
     // instructions.
@@ -235,17 +199,13 @@ fn tile<B: Bytes, const PANELS: usize, const HEIGHT: usize>(bytes: B, tile: Byte
         }
     }
     let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
-    for ahead in &mut ahead {
-        if ahead.is_empty() {
-            *ahead = first_ahead;
-        }
-    }
+    let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
     for (part, a) in a.chunks(PREFETCH_INTERVAL).enumerate() {
         // What the epilogue accesses is prefetched in small parts: one large prefetch would stall
         // on cache lines.
         let first_word = part * PREFETCH_INTERVAL;
-        if let Some(prefetch) = prefetch.filter(|_| part < HEIGHT) {
-            prefetch(first + part, PANELS * PANEL);
+        if part < HEIGHT {
+            tail.prefetch(first + part, PANELS * PANEL);
         }
         let mut codes = codes;
         for codes in &mut codes {
@@ -315,20 +275,13 @@ impl Bytes for Plain {
     fn finish(self, sums: Self::Sums) -> [i32; PANEL] {
         sums
     }
-
-    fn vectorize<const PANELS: usize>(self, tile: ByteTile<'_, PANELS>) {
-        simd(
-            #[inline(always)]
-            || tile.make(self),
-        );
-    }
 }
 
 #[cfg(target_arch = "x86_64")]
 mod x86 {
     use std::arch::x86_64::*;
 
-    use super::{ByteStrip, ByteTile, Bytes, Form, PANEL, StripEpilogue};
+    use super::{ByteStrip, Bytes, Form, PANEL, StripEpilogue};
 
     /// # Safety
     /// The machine has AVX-512 F, BW, VL and VNNI.
@@ -342,20 +295,6 @@ mod x86 {
     #[target_feature(enable = "avx2,fma")]
     pub unsafe fn wide<T: StripEpilogue, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
         strip.make(Wide(()));
-    }
-
-    /// # Safety
-    /// As [`vnni`].
-    #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
-    unsafe fn vnni_tile<const PANELS: usize>(tile: ByteTile<'_, PANELS>) {
-        tile.make(Vnni(()));
-    }
-
-    /// # Safety
-    /// As [`wide`].
-    #[target_feature(enable = "avx2,fma")]
-    unsafe fn wide_tile<const PANELS: usize>(tile: ByteTile<'_, PANELS>) {
-        tile.make(Wide(()));
     }
 
     /// Only created where the machine has the features of [`vnni`], and used within.
@@ -386,12 +325,6 @@ mod x86 {
         #[inline(always)]
         fn finish(self, sums: __m512i) -> [i32; PANEL] {
             pulp::cast(sums)
-        }
-
-        #[inline(always)]
-        fn vectorize<const PANELS: usize>(self, tile: ByteTile<'_, PANELS>) {
-            // SAFETY: there is a `Vnni` only where the machine has the instructions.
-            unsafe { vnni_tile(tile) }
         }
     }
 
@@ -440,12 +373,6 @@ mod x86 {
         fn finish(self, sums: Self::Sums) -> [i32; PANEL] {
             let pairs: [[i32; 2]; PANEL] = pulp::cast(sums);
             pairs.map(|[even, odd]| even.wrapping_add(odd))
-        }
-
-        #[inline(always)]
-        fn vectorize<const PANELS: usize>(self, tile: ByteTile<'_, PANELS>) {
-            // SAFETY: there is a `Wide` only where the machine has the instructions.
-            unsafe { wide_tile(tile) }
         }
     }
 }
