@@ -6,7 +6,9 @@
 //! ```
 //!
 //! The partial name is unique, so any number of threads and processes may write the same path. An
-//! error removes the partial file; a killed process leaves it behind.
+//! error removes the partial file; a killed process leaves it behind. A link stays: its target is
+//! replaced. A path that is neither a file nor a folder, as `/dev/stdout` or a named pipe, cannot be
+//! replaced: the partial file is in the folder of temporary files, and its bytes are copied.
 
 use std::cell::RefCell;
 use std::ffi::{OsStr, OsString};
@@ -23,11 +25,14 @@ pub struct PartialFile {
     file: File,
     partial: PathBuf,
     path: PathBuf,
+    /// The path is a device, a pipe or a socket.
+    is_special: bool,
     is_renamed: bool,
 }
 
 impl PartialFile {
-    /// Creates the partial file of a path in the path's folder.
+    /// Creates the partial file of a path in the path's folder; of a device or a pipe in the folder of
+    /// temporary files.
     ///
     /// # Errors
     /// `Io` naming the path: a folder that does not exist or cannot be written; a path that is a
@@ -38,15 +43,28 @@ impl PartialFile {
 
     fn with_suffix(path: &Path, suffix: OsString) -> Result<Self> {
         let failed = |source| Error::io(path.display(), source);
+        let metadata = path.metadata().ok();
+        let is_special = metadata.is_some_and(|found| !found.is_file() && !found.is_dir());
+        let path = match path.canonicalize() {
+            Ok(target) if path.is_symlink() && !is_special => target,
+            _ => path.to_owned(),
+        };
         let name = path
             .file_name()
             .filter(|_| !path.is_dir())
             .ok_or_else(|| failed(io::ErrorKind::IsADirectory.into()))?;
-        let (file, partial) = create_unique(folder_of(path), name, &suffix).map_err(failed)?;
+        let temporary = std::env::temp_dir();
+        let folder = if is_special {
+            temporary.as_path()
+        } else {
+            folder_of(&path)
+        };
+        let (file, partial) = create_unique(folder, name, &suffix).map_err(failed)?;
         let partial = Self {
             file,
             partial,
-            path: path.to_owned(),
+            path,
+            is_special,
             is_renamed: false,
         };
         reached(Step::Created(&partial.partial)).map_err(failed)?;
@@ -81,6 +99,17 @@ impl PartialFile {
         mut self,
         rename: impl FnOnce(&Path, &Path) -> io::Result<()>,
     ) -> std::result::Result<(), (PathBuf, io::Error)> {
+        if self.is_special {
+            let copied = File::open(&self.partial).and_then(|mut from| {
+                io::copy(
+                    &mut from,
+                    &mut File::options().write(true).open(&self.path)?,
+                )
+            });
+            return copied
+                .map(|_| ())
+                .map_err(|source| (std::mem::take(&mut self.path), source));
+        }
         let synced = self
             .file
             .sync_all()

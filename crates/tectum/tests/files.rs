@@ -122,6 +122,33 @@ fn a_failure_at_any_step_leaves_no_partial_file() {
 
 #[cfg(unix)]
 #[test]
+fn a_link_and_a_named_pipe_stay_and_receive_the_bytes() {
+    use std::os::unix::fs::FileTypeExt as _;
+    let place = Place::new("special");
+    let [file, link, pipe] = ["file", "link", "pipe"].map(|name| place.0.join(name));
+    std::fs::write(&file, b"old").expect("writable");
+    std::os::unix::fs::symlink("file", &link).expect("links");
+    file::write(&link, b"new").expect("writable");
+    assert!(link.is_symlink());
+    assert_eq!(std::fs::read(&file).expect("there"), b"new");
+    let made = Command::new("mkfifo").arg(&pipe).status();
+    assert!(made.expect("installed").success());
+    let reader = std::thread::spawn({
+        let pipe = pipe.clone();
+        move || std::fs::read(pipe)
+    });
+    file::write(&pipe, b"through").expect("a reader waits");
+    assert_eq!(
+        reader.join().expect("no panic").expect("readable"),
+        b"through"
+    );
+    assert!(pipe.metadata().expect("there").file_type().is_fifo());
+    assert!(!file::write_new(&pipe, b"again").expect("it exists"));
+    assert_eq!(place.names().len(), 3, "no other file is left");
+}
+
+#[cfg(unix)]
+#[test]
 fn a_file_has_the_permissions_of_any_new_file() {
     use std::os::unix::fs::PermissionsExt as _;
     let place = Place::new("mode");
