@@ -31,7 +31,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The subcommands.
-const USAGE: &str = "test | quick [COMMIT] | soak | check | docs [TECTUM] | pages | gpu-kit | packages [--sample] | mutate [RULE | --sample COUNT] | budget | wheel | sanitize [address | thread] | peers [NAME…] | performance";
+const USAGE: &str = "test [build | run] | quick [COMMIT] | soak | check | docs [TECTUM] | pages | gpu-kit | packages [--sample] | mutate [RULE | --sample COUNT] | budget | wheel | sanitize [address | thread] | peers [NAME…] | performance";
 
 /// The repository's root.
 fn root() -> PathBuf {
@@ -43,7 +43,12 @@ fn root() -> PathBuf {
 
 fn main() -> ExitCode {
     let result = match std::env::args().nth(1).as_deref() {
-        Some("test") => suite::run(&root()),
+        Some("test") => match std::env::args().nth(2).as_deref() {
+            None => suite::run(&root(), suite::Part::Whole),
+            Some("build") => suite::run(&root(), suite::Part::Build),
+            Some("run") => suite::run(&root(), suite::Part::Run),
+            Some(other) => Err(format!("test {other}: build, run or nothing")),
+        },
         Some("quick") => quick::run(&root(), std::env::args().nth(2).as_deref()),
         Some("soak") => suite::soak(&root()),
         Some("check") => suite::structure(&root()),

@@ -16,16 +16,43 @@ use crate::{
 pub const TIMES: &str = "target/test-times.tsv";
 
 /// Test programs that take longest, in the order in which they start; the others follow.
-const SLOW_PROGRAMS: [(&str, &str); 0] = [];
+const SLOW_PROGRAMS: [(&str, &str); 7] = [
+    ("driver-double", "cuda_device"),
+    ("tectum-control", "suite"),
+    ("tectum-py", "python"),
+    ("tectum-cli", "suite"),
+    ("tectum-transformer", "suite"),
+    ("tectum-programs", "tectum_programs"),
+    ("tectum-bench", "suite"),
+];
 
-/// Runs every step; the last line printed is the count.
-pub fn run(root: &Path) -> Result<(), String> {
-    timed(root, "structure and format", || {
-        structure(root)?;
-        succeed("format", &mut cargo(root, &["fmt", "--all", "--check"]))
-    })?;
-    timed(root, "lints", || succeed("lints", &mut lints(root)))?;
-    let programs = timed(root, "build", || test_programs::build(root))?;
+/// Which steps of the test run.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Part {
+    /// All.
+    Whole,
+    /// Structure, format, lints and the build: what needs Rust alone. CI installs the rest at the
+    /// same time.
+    Build,
+    /// What follows the build, which compiles nothing a second time.
+    Run,
+}
+
+/// Runs the steps of a part; the last line printed is the count.
+pub fn run(root: &Path, part: Part) -> Result<(), String> {
+    let programs = if part == Part::Run {
+        test_programs::build(root)?
+    } else {
+        timed(root, "structure and format", || {
+            structure(root)?;
+            succeed("format", &mut cargo(root, &["fmt", "--all", "--check"]))
+        })?;
+        timed(root, "lints", || succeed("lints", &mut lints(root)))?;
+        timed(root, "build", || test_programs::build(root))?
+    };
+    if part == Part::Build {
+        return Ok(());
+    }
     let wheel = timed(root, "wheel", || wheel::install(root, &programs))?;
     let mut tally = Tally::from_environment();
     timed(root, "tests", || {
@@ -37,13 +64,10 @@ pub fn run(root: &Path) -> Result<(), String> {
             ..Settings::default()
         };
         let mut tests: Vec<&Program> = programs.iter().filter(|program| program.is_test).collect();
-        let is = |program: &Program, (package, target)| {
-            program.package == package && program.target == target
-        };
         let rank = |program: &&Program| {
             SLOW_PROGRAMS
                 .iter()
-                .position(|name| is(program, *name))
+                .position(|name| (program.package.as_str(), program.target.as_str()) == *name)
                 .unwrap_or(SLOW_PROGRAMS.len())
         };
         tests.sort_by_key(rank);
@@ -105,6 +129,7 @@ pub fn soak(root: &Path) -> Result<(), String> {
         ("TECTUM_FUZZ_INPUTS", "2000000".to_owned()),
         ("TECTUM_API_CALLS", "10000000".to_owned()),
         ("TECTUM_PYTHON_CALLS", "1000000".to_owned()),
+        ("TECTUM_ARCHITECTURES", "5".to_owned()),
     ]);
     let mut tally = Tally::default();
     test_programs::run_selected(
@@ -133,7 +158,7 @@ const SOAKED: &Selection = &[
     ("tectum-bench", &["api_fuzz"]),
     ("tectum-spiking", &["api_fuzz"]),
     ("tectum-field", &["api_fuzz"]),
-    ("tectum-control", &["parser_fuzz"]),
+    ("tectum-control", &["parser_fuzz", "translates_to_ptx"]),
     ("tectum-py", &["random_calls"]),
 ];
 

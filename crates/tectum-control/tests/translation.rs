@@ -6,6 +6,7 @@ use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::Arc;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use rayon::prelude::*;
 use tectum::kernel::VULKAN_ONLY;
@@ -87,12 +88,26 @@ const BATCH: usize = 32;
 
 const ARCHITECTURES: [&str; 5] = ["sm_75", "sm_80", "sm_90", "sm_100", "sm_120"];
 
+/// Architectures for which each batch is assembled: another one each day, or as many as
+/// `TECTUM_ARCHITECTURES` says.
+fn architectures(batch: usize) -> impl Iterator<Item = &'static str> {
+    let number = std::env::var("TECTUM_ARCHITECTURES");
+    let count = number.map_or(1, |text| text.parse().expect("a number"));
+    let day = SystemTime::now().duration_since(UNIX_EPOCH);
+    let first = batch + (day.expect("after 1970").as_secs() / 86_400) as usize;
+    ARCHITECTURES
+        .into_iter()
+        .cycle()
+        .skip(first % ARCHITECTURES.len())
+        .take(count)
+}
+
 /// Assembles texts, by batches and architectures on all threads; a failed batch again one at a
 /// time, so that the error names the kernel.
 fn assemble(ptxas: &Path, texts: &[PathBuf]) -> Result<(), Error> {
-    let jobs: Vec<_> = texts
-        .chunks(BATCH)
-        .flat_map(|batch| ARCHITECTURES.map(|architecture| (batch, architecture)))
+    let batches = texts.chunks(BATCH).enumerate();
+    let jobs: Vec<_> = batches
+        .flat_map(|(index, batch)| architectures(index).map(move |name| (batch, name)))
         .collect();
     jobs.into_par_iter().try_for_each(|(batch, architecture)| {
         let failed = |texts: &[PathBuf]| {

@@ -123,7 +123,6 @@ def test_a_hub_costs_only_its_own_precision():
         (lambda: chain().inject([0, 1], [1.0]), "amount has 1 numbers, needs 2"),
         (lambda: chain(silence="loud"), "silence"),
         (lambda: chain(weight_loss="old"), "weight_loss"),
-        (lambda: tt.Genome(tt.sample("sample-genome"), weight_loss="old"), "weight loss"),
         (lambda: tt.Neurons().add(1, leak=2.0), "leak 2"),
         (lambda: tt.SpikingNetwork(tt.Neurons(), [0], [1], [300]), "weight 300"),
         (lambda: tt.SpikingNetwork(tt.Neurons(), [0, 1], [1], [3, 4, 5]), "weight has 3 numbers for 2"),
@@ -134,6 +133,11 @@ def test_refusals_name_what_is_wrong(change, message):
         change()
     with pytest.raises(TypeError, match="whole numbers"):
         chain().monitor([0.5])
+
+
+def test_an_unknown_weight_loss_of_a_genome_is_refused(tmp_path):
+    with pytest.raises(ValueError, match='weight loss "old"'):
+        tt.Genome(tt.sample("sample-genome", tmp_path), weight_loss="old")
 
 
 def test_a_network_is_rebuilt_from_its_edges():

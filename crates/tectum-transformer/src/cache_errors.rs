@@ -3,6 +3,7 @@
 
 use std::path::Path;
 
+use rayon::prelude::*;
 use tectum::{
     AttentionSizes, CacheFormats, DType, Device, Error, Executable, PlanBuilder, Result, Session,
     View,
@@ -213,6 +214,9 @@ impl CachedAttention {
     }
 }
 
+/// Rows that use a row of weights while it is in the cache.
+const ROWS: usize = 16;
+
 /// A matrix [out, in] with a bias [out].
 struct Dense {
     weight: Vec<f64>,
@@ -222,7 +226,7 @@ struct Dense {
 impl Dense {
     /// x·Wᵀ + b for each row.
     fn apply(&self, x: &[f64]) -> Vec<f64> {
-        let inner = self.weight.len() / self.bias.len();
+        let (inner, columns) = (self.weight.len() / self.bias.len(), self.bias.len());
         let product = |row: &[f64], weight: &[f64]| {
             let mut lanes = [0.0; 8];
             for (x, w) in row.as_chunks::<8>().0.iter().zip(weight.as_chunks::<8>().0) {
@@ -236,13 +240,18 @@ impl Dense {
                     .map(|(x, w)| x * w)
                     .sum::<f64>()
         };
-        let rows = self.weight.chunks_exact(inner).zip(&self.bias);
-        x.chunks_exact(inner)
-            .flat_map(|row| {
-                rows.clone()
-                    .map(move |(weight, bias)| product(row, weight) + bias)
-            })
-            .collect()
+        let mut made = vec![0.0; x.len() / inner * columns];
+        made.par_chunks_mut(ROWS * columns)
+            .zip(x.par_chunks(ROWS * inner))
+            .for_each(|(made, x)| {
+                let weights = self.weight.chunks_exact(inner).zip(&self.bias);
+                for (column, (weight, bias)) in weights.enumerate() {
+                    for (made, row) in made.chunks_exact_mut(columns).zip(x.chunks_exact(inner)) {
+                        made[column] = product(row, weight) + bias;
+                    }
+                }
+            });
+        made
     }
 }
 
@@ -375,7 +384,7 @@ impl Model<'_> {
             let middle: Vec<f64> = layer
                 .middle
                 .apply(&x)
-                .into_iter()
+                .into_par_iter()
                 .map(|x| activation.reference(x))
                 .collect();
             x = self.normed(&layer.last_norm, sum(layer.last.apply(&middle), &x));

@@ -62,15 +62,20 @@ impl Shadow {
         strength: Strength,
         is_write: bool,
     ) -> Result<(), Error> {
-        for byte in address..address + len as u64 {
+        let (mut start, end) = (address, address + len as u64);
+        while start < end {
+            let page_end = end.min((start / PAGE + 1) * PAGE);
             let page = self
                 .pages
-                .entry(byte / PAGE)
+                .entry(start / PAGE)
                 .or_insert_with(|| Box::new([Cell::default(); PAGE as usize]));
-            let cell = &mut page[(byte % PAGE) as usize];
-            cell.check(actor, strength, is_write)
-                .map_err(|other| conflict(byte, &other, is_write))?;
-            cell.record(actor, strength, is_write);
+            for byte in start..page_end {
+                let cell = &mut page[(byte % PAGE) as usize];
+                cell.check(actor, strength, is_write)
+                    .map_err(|other| conflict(byte, &other, is_write))?;
+                cell.record(actor, strength, is_write);
+            }
+            start = page_end;
         }
         Ok(())
     }

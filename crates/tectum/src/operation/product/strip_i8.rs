@@ -131,8 +131,11 @@ impl<T: StripEpilogue, const PANELS: usize> ByteStrip<'_, T, PANELS> {
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let scales = &self.scales[first..][..height];
             let a = (a, first, &self.tail);
-            // Heights that a form never has are not compiled for it.
-            if const { B::FORM.tile_rows() <= 2 } {
+            // Heights that never occur are not compiled.
+            if const { PANELS > strip::MAX_PANELS_PER_PASS } {
+                assert_eq!(height, 1, "invariant: only a single row has so many panels");
+                tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y);
+            } else if const { B::FORM.tile_rows() <= 2 } {
                 match height {
                     1 => tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
                     _ => tile::<B, T, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
