@@ -16,6 +16,7 @@ const CALLS: &[&str] = &[
 const ALLOWED: &[(&str, &str)] = &[
     ("crates/tectum/src/file.rs", "fs::rename("),
     ("crates/tectum/src/file.rs", "File::create_new("),
+    ("crates/tectum/src/file.rs", "File::options().write"),
     (
         "crates/tectum-control/src/run_folder.rs",
         "File::create_new(",
