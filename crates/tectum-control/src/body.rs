@@ -352,9 +352,35 @@ pub trait RandomizeState: Body {
 /// A body that can be the model of a controller: it follows the observations of another, and has an
 /// equilibrium to linearise around.
 pub trait ControlModel: ExactState {
-    /// Replaces the observed part of the state and keeps the rest: the correction step of an
-    /// observer.
+    /// Replaces the observed part of the state and corrects the rest, or keeps it: the correction
+    /// step of an observer.
     fn assimilate(&mut self, observation: &[f32]);
+
+    /// The first observation: replaces the observed part of the state and keeps the rest. What
+    /// differs from the state before is where the body starts, not an error of a prediction.
+    fn begin(&mut self, observation: &[f32]) {
+        self.assimilate(observation);
+    }
+
+    /// Prepares [`ControlModel::assimilate`], and makes [`Body::step`] a prediction, without
+    /// disturbances; [`control_model`] calls it.
+    ///
+    /// # Errors
+    /// `Unsupported` for a state that no observation determines.
+    fn prepare_observer(&mut self) -> Result<()> {
+        Ok(())
+    }
+
+    /// Names of the numbers of the state, as far as they have names; for messages.
+    fn state_names(&self) -> Vec<String> {
+        Vec::new()
+    }
+
+    /// Which numbers of the state are angles in radians, whose difference from the equilibrium is
+    /// taken around the circle; those after the last one are not.
+    fn wrapped_states(&self) -> Vec<bool> {
+        Vec::new()
+    }
 
     /// The state to linearise around.
     fn equilibrium(&self) -> Equilibrium;
@@ -383,13 +409,15 @@ fn lacks(spec: &BodySpec, capability: &str) -> Error {
 /// The body as the model of a controller.
 ///
 /// # Errors
-/// `Unsupported` for a body that cannot be one.
+/// `Unsupported` for a body that cannot be one, or whose state its observations do not determine.
 pub fn control_model(body: Box<dyn Body>) -> Result<Box<dyn ControlModel>> {
     let error = lacks(
         body.spec(),
         "equilibrium with an observer, which a controller's model needs",
     );
-    body.into_control_model().ok_or(error)
+    let mut model = body.into_control_model().ok_or(error)?;
+    model.prepare_observer()?;
+    Ok(model)
 }
 
 impl dyn Body + '_ {

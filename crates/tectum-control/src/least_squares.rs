@@ -1,9 +1,10 @@
 //! Least squares with few unknowns, by Levenberg-Marquardt, with standard errors that are valid for
 //! correlated residuals.
 
-use tectum::{Error, Result};
-
 use std::ops::RangeInclusive;
+
+use nalgebra::{DMatrix, DVector, SymmetricEigen};
+use tectum::{Error, Result};
 
 /// The maximum number of steps.
 const MAX_STEPS: usize = 60;
@@ -186,40 +187,24 @@ impl Normal {
     }
 
     /// The unknowns of a direction in which the residuals hardly change: the eigenvector of the
-    /// smallest eigenvalue of the Hessian with a diagonal of 1, by inverse iteration.
+    /// smallest eigenvalue of the Hessian with a diagonal of 1.
     fn together(&self, n: usize) -> Vec<usize> {
         let scale: Vec<f64> = (0..n).map(|i| self.hessian[i * n + i].sqrt()).collect();
-        let mut scaled: Vec<f64> = (0..n * n)
-            .map(|at| self.hessian[at] / (scale[at / n] * scale[at % n]))
-            .collect();
-        (0..n).for_each(|i| scaled[i * n + i] += 1e-13);
-        // A start that is no eigenvector of a simple structure.
-        let mut direction: Vec<f64> = (0..n).map(|i| 1.0 + 0.37 * i as f64).collect();
-        let mut eigenvalue = 1.0;
-        for _ in 0..20 {
-            let Some(next) = solve(&scaled, &direction) else {
-                return Vec::new();
-            };
-            let length = next
-                .iter()
-                .map(|number| number * number)
-                .sum::<f64>()
-                .sqrt();
-            let before = direction
-                .iter()
-                .map(|number| number * number)
-                .sum::<f64>()
-                .sqrt();
-            eigenvalue = before / length;
-            direction = next.iter().map(|number| number / length).collect();
+        let scaled = DMatrix::from_fn(n, n, |i, j| self.hessian[i * n + j] / (scale[i] * scale[j]));
+        if scaled.iter().any(|number| !number.is_finite()) {
+            return Vec::new();
         }
-        if eigenvalue > UNDETERMINED {
-            Vec::new()
-        } else {
-            (0..n)
-                .filter(|i| direction[*i].abs() > 0.02 && self.has_influence[*i])
-                .collect()
+        let SymmetricEigen {
+            eigenvectors,
+            eigenvalues,
+        } = scaled.symmetric_eigen();
+        if n == 0 || eigenvalues.min() > UNDETERMINED {
+            return Vec::new();
         }
+        let direction = eigenvectors.column(eigenvalues.imin());
+        (0..n)
+            .filter(|i| direction[*i].abs() > 0.02 && self.has_influence[*i])
+            .collect()
     }
 
     /// The square roots of the sandwich's diagonal; infinite where an unknown has no influence.
@@ -248,37 +233,14 @@ impl Normal {
     }
 }
 
-/// Solves A x = b by elimination with the greatest pivot, A row by row; none if it is singular.
+/// Solves A x = b, A row by row; none if A is singular.
 pub fn solve(a: &[f64], b: &[f64]) -> Option<Vec<f64>> {
-    let n = b.len();
-    let mut rows: Vec<Vec<f64>> = a
-        .chunks_exact(n)
-        .zip(b)
-        .map(|(row, b)| row.iter().copied().chain([*b]).collect())
-        .collect();
-    for column in 0..n {
-        let pivot =
-            (column..n).max_by(|i, j| rows[*i][column].abs().total_cmp(&rows[*j][column].abs()))?;
-        rows.swap(column, pivot);
-        let head = rows[column][column];
-        if !(head.is_finite() && head != 0.0) {
-            return None;
-        }
-        let pivot = rows[column].clone();
-        for row in &mut rows[column + 1..] {
-            let factor = row[column] / head;
-            row.iter_mut()
-                .zip(&pivot)
-                .skip(column)
-                .for_each(|(number, pivot)| *number -= factor * pivot);
-        }
-    }
-    let mut x = vec![0.0; n];
-    for row in (0..n).rev() {
-        let known: f64 = (row + 1..n).map(|k| rows[row][k] * x[k]).sum();
-        x[row] = (rows[row][n] - known) / rows[row][row];
-    }
-    Some(x)
+    let x = DMatrix::from_row_slice(b.len(), b.len(), a)
+        .lu()
+        .solve(&DVector::from_column_slice(b))?;
+    x.iter()
+        .all(|number| number.is_finite())
+        .then(|| x.data.into())
 }
 
 #[cfg(test)]

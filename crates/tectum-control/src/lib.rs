@@ -36,6 +36,7 @@ pub mod real_time;
 pub mod recording;
 mod reference;
 mod registry;
+mod riccati;
 pub mod rig_csv;
 pub mod run_folder;
 mod samples;

@@ -241,6 +241,112 @@ fn an_input_without_effect_on_an_unstable_plant_is_refused() {
     }
 }
 
+/// 0 hangs and 180° is upright, where the angle's range ends: it starts at 9° from there.
+const UPRIGHT_IS_PI: &str = "body upright_is_pi\nperiod 20 ms\n\
+    state theta: rad start 3.3 in 2 .. 4 equilibrium 180 deg\nstate omega: rad/s in -5 .. 5\n\
+    input torque: 1/s^2 in -20 .. 20\nd/dt theta = omega\n\
+    d/dt omega = -9.81 [1/s^2] * sin(theta) + torque\n\
+    observe theta: rad = theta wraps in -180 deg .. 180 deg\nobserve omega: rad/s = omega in -10 .. 10\n\
+    keep atan2(sin(theta - 180 deg), cos(theta - 180 deg)) within 5 deg as \"upright\"\n\
+    weigh theta 10, omega 1, torque 0.1\n";
+
+#[test]
+fn an_angle_is_held_where_it_wraps() {
+    let file = written("upright_is_pi.plant", UPRIGHT_IS_PI);
+    for brain in ["lqr", "mpc", "mppi\"\nmodel = \"plant"] {
+        let success = run(&scenario(&file, "", brain, 10))
+            .metrics
+            .success_fraction();
+        assert!(success > 0.9, "{brain}: {success}");
+    }
+}
+
+/// The shipped double pendulum, of which only positions are observed, and a gust on the cart.
+fn positions_only(noise: &str) -> String {
+    let (_, text) = tectum_equations::LIBRARY
+        .iter()
+        .find(|(name, _)| *name == "double_pendulum.plant")
+        .expect("it ships");
+    let kept: Vec<&str> = text
+        .lines()
+        .filter(|line| !(line.starts_with("observe ") && line.contains("/s = ")))
+        .collect();
+    assert_eq!(
+        kept.len() + 3,
+        text.lines().count(),
+        "three speeds are observed"
+    );
+    kept.join("\n")
+        .replace(
+            "input force",
+            &format!("noise gust: N {noise}\ninput force"),
+        )
+        .replace("f1 = force", "f1 = force + gust")
+        + "\n"
+}
+
+#[test]
+fn speeds_that_are_not_observed_are_estimated() {
+    for (noise, lowest) in [("normal(0)", 0.95), ("normal(1)", 0.9)] {
+        let file = written(&format!("{noise}.plant"), &positions_only(noise));
+        for brain in ["lqr", "mpc", "mppi\"\nmodel = \"plant"] {
+            let outcome = run(&scenario(&file, "", brain, 20));
+            let (success, episodes) =
+                (outcome.metrics.success_fraction(), outcome.metrics.episodes);
+            assert!(
+                success > lowest && episodes == 1,
+                "{brain}, gusts {noise:?}: {success}, {episodes} episodes"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_brain_over_a_state_that_nothing_observed_depends_on_is_refused() {
+    let text = "body blind\nperiod 20 ms\nstate x: m start 0.1 in -1 .. 1\nstate y: m in -1 .. 1\n\
+        state clock: s\ninput u: m/s in -1 .. 1\nd/dt x = u\nd/dt y = u + y * 0.1 [1/s]\n\
+        d/dt clock = 1\nobserve x: m = x\nweigh x 1, y 1, u 1\n";
+    let refused = |brain: &str| {
+        let scenario = scenario(&written("blind.plant", text), "", brain, 1);
+        let body = build_body(&scenario).expect("the body");
+        let recipe = brain_recipe(&scenario, body.spec()).expect("the brain");
+        let device = Device::open("cpu").expect("the CPU");
+        build_loop(
+            &scenario,
+            body,
+            recipe,
+            &device,
+            &mut tectum::WorkProgress::ignore,
+        )
+        .err()
+        .map_or_else(String::new, |error| error.to_string())
+    };
+    for brain in ["lqr", "mpc", "mppi\"\nmodel = \"plant"] {
+        let error = refused(brain);
+        assert!(error.contains("y is not observed"), "{brain}: {error}");
+    }
+}
+
+/// A plant whose equations have no value left of 0.
+const ROOT: &str = "body root\nperiod 20 ms\nstate x: 1 start 1 in -3 .. 3\n\
+    state v: 1/s in -3 .. 3\ninput u: 1/s^2 in -10 .. 10\nd/dt x = v\n\
+    d/dt v = u - sqrt(x) * 1 [1/s^2]\nobserve x: 1 = x in -3 .. 3\n\
+    observe v: 1/s = v in -5 .. 5\nreward = -(x - 0.3)^2\nterminate when x > 3\n";
+
+#[test]
+fn samples_without_a_finite_cost_do_not_count() {
+    let outcome = run(&scenario(
+        &written("root.plant", ROOT),
+        "",
+        "mppi\"\nmodel = \"plant",
+        4,
+    ));
+    let reward = outcome.metrics.total_reward;
+    assert!(reward > -6.0, "{reward}");
+    let notes = outcome.notes.join("\n");
+    assert!(notes.contains("did not count"), "{notes}");
+}
+
 #[test]
 fn a_full_turn_is_no_distance_from_an_angle_that_wraps() {
     let arm = "body arm\nperiod 20 ms\nstate angle: rad start 6.2832\nstate speed: rad/s\ninput torque: [1/s^2] in -1 .. 1\nd/dt speed = torque\n\

@@ -187,13 +187,18 @@ pub struct Step {
     pub terminated: bool,
 }
 
-/// The step of a system around a point: s' ≈ A s + B u for deviations s and u from it.
+/// The step of a system around a point: s' ≈ A s + B u + E w for deviations s and u from it and
+/// disturbances w, and what is observed there: o ≈ C s.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Linearization {
-    /// [S, S], row-major: how the state after the step depends on the state.
+    /// A, [S, S], row-major: how the state after the step depends on the state.
     pub a: Vec<f64>,
-    /// [S, U], row-major: how it depends on the inputs, in base units.
+    /// B, [S, U], row-major: how it depends on the inputs, in base units.
     pub b: Vec<f64>,
+    /// E, [S, W], row-major: how it depends on the disturbances, in base units.
+    pub e: Vec<f64>,
+    /// C, [O, S], row-major: how the observations, in base units, depend on the state.
+    pub c: Vec<f64>,
 }
 
 /// Values of parameters, inputs and noise while a system is stepped.
@@ -499,54 +504,76 @@ impl System {
         shown.collect()
     }
 
-    /// The derivatives of a step at a state and inputs, without disturbances: exact, of the
-    /// equations and the integrator.
+    /// The derivatives of a step and of the observations at a state and inputs, at disturbances of
+    /// 0: exact, of the equations and the integrator.
     ///
     /// # Panics
     /// As [`System::step`].
     pub fn linearize(&self, parameters: &[f64], state: &[f64], inputs: &[f64]) -> Linearization {
-        self.check_lengths([
-            parameters.len(),
-            state.len(),
-            inputs.len(),
-            self.noises.len(),
-        ]);
-        let (s, u) = (state.len(), inputs.len());
-        let mut duals = Duals { variables: s + u };
-        let [parameters, noise] = [parameters, &vec![0.0; self.noises.len()]].map(|values| {
-            values
+        let [s, u, w] = [state.len(), inputs.len(), self.noises.len()];
+        self.check_lengths([parameters.len(), s, u, w]);
+        let mut duals = Duals {
+            variables: s + u + w,
+        };
+        let parameters: Vec<Dual> = parameters
+            .iter()
+            .map(|value| duals.constant(*value))
+            .collect();
+        let variables = |values: &[f64], first: usize| -> Vec<Dual> {
+            let numbered = values.iter().zip(first..);
+            numbered
+                .map(|(value, number)| duals.variable(*value, number))
+                .collect()
+        };
+        let (inputs, noise) = (variables(inputs, s), variables(&vec![0.0; w], s + u));
+        let mut now = variables(state, 0);
+        let held = Held {
+            parameters: &parameters,
+            inputs: &inputs,
+            noise: &noise,
+        };
+        let part = |duals: &[Dual], range: std::ops::Range<usize>| {
+            duals
                 .iter()
-                .map(|value| duals.constant(*value))
-                .collect::<Vec<_>>()
-        });
-        let inputs: Vec<Dual> = inputs
-            .iter()
-            .enumerate()
-            .map(|(number, value)| duals.variable(*value, s + number))
-            .collect();
-        let mut now: Vec<Dual> = state
-            .iter()
-            .enumerate()
-            .map(|(number, value)| duals.variable(*value, number))
-            .collect();
-        self.advance(
-            &mut duals,
-            &Held {
-                parameters: &parameters,
-                inputs: &inputs,
-                noise: &noise,
-            },
-            &mut now,
-        );
-        let part = |range: std::ops::Range<usize>| {
-            now.iter()
                 .flat_map(|dual| dual.by[range.clone()].to_vec())
                 .collect()
         };
+        let observed: Vec<Dual> = self
+            .compute(&mut duals, &self.tapes.observations, &held, &now)
+            .iter()
+            .filter_map(Outcome::as_number)
+            .collect();
+        self.advance(&mut duals, &held, &mut now);
         Linearization {
-            a: part(0..s),
-            b: part(s..s + u),
+            a: part(&now, 0..s),
+            b: part(&now, s..s + u),
+            e: part(&now, s + u..s + u + w),
+            c: part(&observed, 0..s),
         }
+    }
+
+    /// The standard deviation of each disturbance, in base units.
+    pub fn noise_deviations(&self, parameters: &[f64]) -> Vec<f64> {
+        let deviation = |noise: &Noise| {
+            let scale = self.constant(noise.scale, parameters);
+            if noise.is_uniform {
+                scale / 3f64.sqrt()
+            } else {
+                scale
+            }
+        };
+        self.noises.iter().map(deviation).collect()
+    }
+
+    /// Whether each state is an angle: an observation that wraps shows it unchanged.
+    pub fn wrapped_states(&self) -> Vec<bool> {
+        let mut wraps = vec![false; self.states.len()];
+        for (state, observation) in self.observed_states().iter().zip(&self.observations) {
+            if let Some(state) = state {
+                wraps[*state] |= observation.wraps;
+            }
+        }
+        wraps
     }
 
     /// What a controller sees of a state, in the units of the observations.

@@ -2,6 +2,7 @@
 
 pub(crate) mod batch;
 pub mod identification;
+mod observer;
 pub mod recording;
 
 use std::io::ErrorKind;
@@ -14,6 +15,7 @@ use tectum::{Error, Result};
 use tectum_equations::{LIBRARY, Linearization, Observation, System};
 use toml::Table;
 
+use self::observer::Observer;
 use super::control::{Linear, LqrWeights, Regulator};
 use super::settings::{BodySettings, CustomSettings, PlantSettings};
 use super::task::{Measure, Task};
@@ -330,6 +332,10 @@ struct EquationBody {
     observed: Vec<Option<usize>>,
     /// Buffer of the inputs.
     inputs: Vec<f64>,
+    /// It predicts for a controller: without disturbances.
+    is_model: bool,
+    /// How observations correct the states that they do not show.
+    observer: Option<Observer>,
 }
 
 impl EquationBody {
@@ -345,6 +351,8 @@ impl EquationBody {
             period: 0,
             observed,
             inputs,
+            is_model: false,
+            observer: None,
         };
         body.reset(0);
         body
@@ -354,8 +362,12 @@ impl EquationBody {
         !self.system.noises().is_empty()
     }
 
-    /// The disturbances of a period: by counter, so that they depend on seed and period alone.
+    /// The disturbances of a period: by counter, so that they depend on seed and period alone; 0 in
+    /// a prediction.
     fn disturbances(&self) -> Vec<f64> {
+        if self.is_model {
+            return vec![0.0; self.system.noises().len()];
+        }
         let key = [self.seed as u32, (self.seed >> 32) as u32];
         let mut number = 0;
         self.system.disturbances(&self.values, || {
@@ -578,6 +590,29 @@ impl RandomizeState for EquationBody {
 
 impl ControlModel for EquationBody {
     fn assimilate(&mut self, observation: &[f32]) {
+        if let Some(observer) = &self.observer {
+            observer.correct(&self.system, &self.values, &mut self.state, observation);
+        }
+        self.begin(observation);
+    }
+
+    fn prepare_observer(&mut self) -> Result<()> {
+        self.is_model = true;
+        self.observer =
+            Observer::new(&self.system, &self.values).map_err(|error| error.at(&self.spec.name))?;
+        Ok(())
+    }
+
+    fn state_names(&self) -> Vec<String> {
+        let states = self.system.states().iter();
+        states.map(|state| state.name.clone()).collect()
+    }
+
+    fn wrapped_states(&self) -> Vec<bool> {
+        self.system.wrapped_states()
+    }
+
+    fn begin(&mut self, observation: &[f32]) {
         for (place, (number, shown)) in self.observed.iter().zip(observation).enumerate() {
             if let Some(state) = number {
                 self.state[*state] =

@@ -5,17 +5,19 @@ pub mod adaptive;
 mod hypothesis;
 mod lookahead;
 pub mod mpc;
-pub mod riccati;
+pub mod regulation;
 
 use serde::Serialize;
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{Error, Result, RunStats};
 
 use self::mpc::{Limits, LinearMpc};
-use self::riccati::{dot, linearise};
+use self::regulation::{dot, linearise};
 use crate::body::control::{Linear, LqrWeights, Regulator};
 use crate::body::swing_up::SwingUp;
-use crate::body::{ActionChannel, Body, BodySpec, ControlModel, Equilibrium, control_model};
+use crate::body::{
+    ActionChannel, Body, BodySpec, ControlModel, Equilibrium, control_model, wrapped_rad,
+};
 use crate::brain::recipe::{BrainContext, BrainSettings, BuildStandIn, Recipe};
 use crate::brain::{Brain, StandIn};
 use crate::document::Section;
@@ -81,9 +83,9 @@ fn regulated(context: &BrainContext<'_>) -> Result<Lqr> {
 /// observer, and the swing-up law.
 ///
 /// K comes from the discrete Riccati equation of the model's linearisation, solved at construction.
-/// The observer is the model itself: each tick sets the observed numbers, keeps the others (servo
-/// velocity, delayed command), and predicts the next tick with the action given. [`Lqr::state`] is
-/// therefore the model's state and whether it balances.
+/// The observer is the model itself: each tick sets the observed numbers, corrects or keeps the
+/// others ([`ControlModel::assimilate`]), and predicts the next tick with the action given.
+/// [`Lqr::state`] is therefore the model's state and whether it balances.
 ///
 /// # Numerics
 /// f64 throughout; deterministic.
@@ -93,12 +95,15 @@ pub struct Lqr {
     /// One row for each number of an action.
     gain: Vec<f64>,
     plan: Option<LinearMpc>,
-    /// The state minus that of the equilibrium.
+    /// The state minus that of the equilibrium; of an angle around the circle.
     deviation: Vec<f64>,
+    /// Whether each number of the state is an angle.
+    wraps: Vec<bool>,
     /// Buffer of the model's state.
     state: Vec<f64>,
     swing_up: Option<SwingUp>,
     is_balancing: bool,
+    has_observed: bool,
     /// What is wrong with the equilibrium.
     notes: Vec<String>,
 }
@@ -163,7 +168,12 @@ impl Lqr {
             states: bounds,
         };
         Ok(Self {
-            plan: Some(LinearMpc::new(&linear, &weights, &limits)?),
+            plan: Some(LinearMpc::new(
+                &linear,
+                &weights,
+                &limits,
+                &regulator.model.state_names(),
+            )?),
             ..regulator
         })
     }
@@ -198,9 +208,11 @@ impl Lqr {
             Some(linear) => linear,
             None => linearise(model.as_mut(), &equilibrium)?,
         };
-        let gain = linear.gain(&weights.state, &weights.action)?;
+        let gain = linear.regulation(weights, &model.state_names())?.gain;
         model.set_state(&equilibrium.state)?;
         let n = equilibrium.state.len();
+        let mut wraps = model.wrapped_states();
+        wraps.resize(n, false);
         let (state, deviation) = (Vec::with_capacity(n), vec![0.0; n]);
         let notes = model.drift().into_iter().collect();
         Ok((
@@ -208,11 +220,13 @@ impl Lqr {
                 model,
                 state,
                 deviation,
+                wraps,
                 equilibrium,
                 gain,
                 plan: None,
                 swing_up,
                 is_balancing: false,
+                has_observed: false,
                 notes,
             },
             linear,
@@ -233,8 +247,7 @@ impl Lqr {
     /// Answers an observation. One that is not finite gets the safe action, and the observer
     /// continues by prediction.
     pub fn tick(&mut self, observation: &[f32], action: &mut [f32]) {
-        if observation.iter().all(|number| number.is_finite()) {
-            self.model.assimilate(observation);
+        if self.assimilate(observation) {
             self.compute_action(action);
         } else {
             action.copy_from_slice(&self.model.spec().safe_action);
@@ -244,16 +257,31 @@ impl Lqr {
 
     /// Lets the observer follow an action of another controller.
     pub fn follow(&mut self, observation: &[f32], action: &[f32]) {
-        if observation.iter().all(|number| number.is_finite()) {
-            self.model.assimilate(observation);
-        }
+        self.assimilate(observation);
         self.model.step(action);
     }
 
-    /// Observer and mode, for snapshots.
+    /// Corrects the observer by an observation if it is finite; returns whether it is.
+    fn assimilate(&mut self, observation: &[f32]) -> bool {
+        let is_finite = observation.iter().all(|number| number.is_finite());
+        match (is_finite, self.has_observed) {
+            (false, _) => {}
+            (true, false) => self.model.begin(observation),
+            (true, true) => self.model.assimilate(observation),
+        }
+        self.has_observed |= is_finite;
+        is_finite
+    }
+
+    /// Observer and mode, for snapshots: 1 if it balances, −1 if it has not observed anything, or
+    /// 0.
     pub fn state(&self) -> Vec<f64> {
         let mut state = self.model.state();
-        state.push(f64::from(u8::from(self.is_balancing)));
+        state.push(match (self.has_observed, self.is_balancing) {
+            (false, _) => -1.0,
+            (true, false) => 0.0,
+            (true, true) => 1.0,
+        });
         state
     }
 
@@ -266,19 +294,20 @@ impl Lqr {
             .split_last()
             .ok_or_else(|| Error::invalid("lqr: the state is empty"))?;
         self.model.set_state(model)?;
-        self.is_balancing = *mode != 0.0;
+        (self.has_observed, self.is_balancing) = (*mode >= 0.0, *mode > 0.0);
         Ok(())
     }
 
     fn compute_action(&mut self, action: &mut [f32]) {
         self.state.clear();
         self.model.append_state(&mut self.state);
-        for (deviation, (now, balanced)) in self
-            .deviation
-            .iter_mut()
-            .zip(self.state.iter().zip(&self.equilibrium.state))
-        {
-            *deviation = now - balanced;
+        for (place, deviation) in self.deviation.iter_mut().enumerate() {
+            let difference = self.state[place] - self.equilibrium.state[place];
+            *deviation = if self.wraps[place] {
+                wrapped_rad(difference)
+            } else {
+                difference
+            };
         }
         if self.swing_up.is_none() && self.plan.is_none() {
             self.is_balancing = true;

@@ -43,12 +43,13 @@ use tectum::{
 
 use super::{Brain, Rebuild};
 use crate::body::ControlModel;
+use crate::body::control::MAX_COST;
 pub use crate::body::control::{ChannelCost, MppiParameters};
 use crate::twin::{Ensemble, LearningCounts, Network, RecordedTwin, RowBuffer, Twin, TwinLayout};
 #[cfg(any(test, feature = "bench"))]
 pub use bench::suite as bench_suite;
 pub use equations::EquationModel;
-use kernels::{Controls, ScaleCosts, Shift};
+use kernels::{Controls, KeepCosts, ScaleCosts, Shift};
 pub use learning::OnlineLearning;
 use learning::{Learning, channel_table};
 pub(crate) use plant::{plant_kernel, plant_kernels};
@@ -66,8 +67,9 @@ const ROLLOUT_SAMPLES: usize = 64;
 /// The maximum samples of a controller that is rebuilt because its device failed: the CPU must meet
 /// its period.
 const MAX_FALLBACK_SAMPLES: usize = 1024;
-/// Numbers that a tick downloads after the action: minimum cost, mean cost, maximum weight.
-const COSTS: usize = 3;
+/// Numbers that a tick downloads after the action: minimum cost, mean cost, maximum weight, samples
+/// that count.
+const COSTS: usize = 4;
 
 /// The controller with its compiled tick.
 pub struct Mppi {
@@ -86,6 +88,9 @@ pub struct Mppi {
     tick: u64,
     last_action: Vec<f32>,
     costs: [f32; COSTS],
+    /// Plans since the start with samples that did not count, and the number of these samples.
+    incomplete_plans: u64,
+    dropped_samples: u64,
     /// The body of an equation file, which follows the observations.
     observer: Option<Box<dyn ControlModel>>,
     notes: Vec<String>,
@@ -412,6 +417,8 @@ impl Mppi {
             seed,
             tick: 0,
             costs: [0.0; COSTS],
+            incomplete_plans: 0,
+            dropped_samples: 0,
             observer,
             notes: Vec::new(),
             inputs: Vec::new(),
@@ -467,7 +474,11 @@ impl Mppi {
             None => input[..channels].copy_from_slice(observation),
             Some(observer) => {
                 if observation.iter().all(|number| number.is_finite()) {
-                    observer.assimilate(observation);
+                    if self.tick == 0 {
+                        observer.begin(observation);
+                    } else {
+                        observer.assimilate(observation);
+                    }
                 }
                 let state = observer.state();
                 input[..channels]
@@ -500,14 +511,18 @@ impl Mppi {
         let (first, costs) = self.run.output::<f32>(self.slots.result).split_at(actions);
         action.copy_from_slice(first);
         self.costs.copy_from_slice(costs);
+        let dropped = self.origin.parameters.samples as u64 - self.costs[3] as u64;
+        self.incomplete_plans += u64::from(dropped > 0);
+        self.dropped_samples += dropped;
         if let Some(observer) = &mut self.observer {
             observer.step(action);
         }
         Ok(stats)
     }
 
-    /// Minimum cost, mean cost and maximum sample weight of the last tick.
-    pub fn costs(&self) -> [f32; 3] {
+    /// Of the last tick: minimum and mean cost and maximum weight of the samples that count, and
+    /// their number. A sample without a finite cost does not count.
+    pub fn costs(&self) -> [f32; 4] {
         self.costs
     }
 }
@@ -537,10 +552,11 @@ pub fn kernels(network: &Network) -> Result<Vec<Arc<Kernel>>> {
         1,
     )?;
     let plants = plant_kernels().iter().map(|(_, kernel)| Arc::clone(kernel));
-    let others: [&Arc<Kernel>; 5] = [
+    let others: [&Arc<Kernel>; 6] = [
         &rollout,
         &of_rows,
         &kernels::CONTROLS,
+        &kernels::KEEP_COSTS,
         &kernels::SCALE_COSTS,
         &kernels::SHIFT,
     ];
@@ -698,17 +714,30 @@ fn update_mean(
     let (samples, actions) = (parameters.samples, limits.len() / 3);
     let rows = parameters.horizon * actions;
     let [negative, tempered, weights] = [(); 3].map(|()| plan.temp(DType::F32, samples));
-    let [total, greatest, best_weight] = [(); 3].map(|()| plan.temp(DType::F32, 1));
-    plan.sum(costs, total, 1, samples)?;
-    plan.unary("neg", costs, negative)?;
+    let [greatest, best_weight] = [(); 2].map(|()| plan.temp(DType::F32, 1));
+    let [kept, totals] = [2 * samples, 2].map(|len| plan.temp(DType::F32, len));
+    let keep = KeepCosts {
+        costs,
+        negative,
+        kept,
+        samples,
+        max_cost: MAX_COST,
+    };
+    plan.launch(
+        &kernels::KEEP_COSTS,
+        keep,
+        tectum::kernel::groups_for(samples),
+    )?;
+    plan.sum(kept, totals, 2, samples)?;
     plan.max(negative, greatest, 1, samples)?;
     let scaled = ScaleCosts {
         costs,
-        total,
+        totals,
         greatest,
         y: tempered,
         samples,
         temperature: parameters.temperature,
+        max_cost: MAX_COST,
     };
     plan.launch(
         &kernels::SCALE_COSTS,
@@ -723,13 +752,12 @@ fn update_mean(
         let PlanViews { mean, result, .. } = slots;
         let shift = Shift {
             weighted,
-            total,
+            totals,
             greatest,
             best_weight,
             limits,
             mean,
             result,
-            samples,
             rows,
             actions,
         };
@@ -769,6 +797,20 @@ impl Brain for Mppi {
     fn interrupted(&mut self) {
         self.learning.iter_mut().for_each(Learning::interrupted);
         self.rows.iter_mut().for_each(RowBuffer::clear);
+    }
+
+    fn run_notes(&self) -> Vec<String> {
+        let Self {
+            incomplete_plans: plans,
+            dropped_samples: samples,
+            ..
+        } = self;
+        let note = || {
+            format!(
+                "mppi: {samples} samples in {plans} plans had no cost below {MAX_COST:e}, and did not count"
+            )
+        };
+        (*plans > 0).then(note).into_iter().collect()
     }
 
     fn learning(&self) -> Option<LearningCounts> {

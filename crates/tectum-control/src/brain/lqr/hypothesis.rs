@@ -2,7 +2,7 @@
 
 use tectum::Result;
 
-use super::riccati::linearise;
+use super::regulation::linearise;
 use crate::body::rig::dynamics::Motion;
 use crate::body::rig::{M_PER_IN, Rig, RigParameters, regulator_weights};
 use crate::body::swing_up::{SwingUp, SwingUpSettings};
@@ -54,7 +54,8 @@ impl Hypothesis {
         rig.dynamics.length_m *= length_ratio;
         let mut body = Rig::new(rig, Start::Hanging)?;
         let (equilibrium, weights) = (body.equilibrium(), regulator_weights());
-        let gain = linearise(&mut body, &equilibrium)?.gain(&weights.state, &weights.action)?;
+        let linear = linearise(&mut body, &equilibrium)?;
+        let gain = linear.regulation(&weights, &[])?.gain;
         let mut pumpings = Vec::new();
         for taper in [0.05, 0.3] {
             for excess in [0.0, 0.1, 0.25] {

@@ -16,7 +16,7 @@
 
 use tectum::Result;
 
-use super::riccati::dot;
+use super::regulation::{Regulation, dot};
 use crate::body::control::{Bound, Linear, LqrWeights};
 
 /// Weight of a bound violation's square, relative to the square of the bound, in units of the cost
@@ -124,11 +124,17 @@ impl BoundedVariable {
 const BOUND_SIGNS: [f64; 2] = [-1.0, 1.0];
 
 impl LinearMpc {
-    /// Makes the planner of a linear model.
+    /// Makes the planner of a linear model; `names` has the names of the numbers of the state, for
+    /// errors.
     ///
     /// # Errors
-    /// As [`Linear::riccati`].
-    pub fn new(linear: &Linear, weights: &LqrWeights, limits: &Limits) -> Result<Self> {
+    /// As [`Linear::regulation`].
+    pub fn new(
+        linear: &Linear,
+        weights: &LqrWeights,
+        limits: &Limits,
+        names: &[String],
+    ) -> Result<Self> {
         let (n, horizon) = (linear.b.len(), limits.horizon);
         let [low, high] = limits.action;
         let full = weights.action[0] * high.max(-low).powi(2);
@@ -154,10 +160,10 @@ impl LinearMpc {
             action_step: 0.0,
             state_step: vec![0.0; n],
         };
-        let (gain, end) = linear.riccati(&weights.state, &weights.action)?;
+        let Regulation { gain, cost_to_go } = linear.regulation(weights, names)?;
         Ok(Self {
             gain,
-            end,
+            end: cost_to_go,
             linear: linear.clone(),
             weights: weights.clone(),
             sides: vec![[BoundSide::default(); 2]; horizon * bounded.len()],
@@ -451,7 +457,7 @@ mod tests {
     use super::{Limits, LinearMpc, SOFT_BOUND_PENALTY};
     use crate::body::control::{Bound, Linear, LqrWeights};
     use crate::body::uniform::Uniform;
-    use crate::brain::lqr::riccati::dot;
+    use crate::brain::lqr::regulation::dot;
 
     /// A model similar to a cart with a pole: unstable, with a driven position.
     fn plant() -> (Linear, LqrWeights) {
@@ -490,9 +496,10 @@ mod tests {
     /// The cost of a sequence of actions, by definition.
     fn cost(start: &[f64], actions: &[f64], most: f64) -> f64 {
         let (linear, weights) = plant();
-        let (_, end) = linear
-            .riccati(&weights.state, &weights.action)
-            .expect("stabilisable");
+        let end = linear
+            .regulation(&weights, &[])
+            .expect("stabilisable")
+            .cost_to_go;
         let mut state = start.to_vec();
         let mut cost = 0.0;
         for action in actions {
@@ -524,10 +531,9 @@ mod tests {
     #[test]
     fn where_no_bound_is_met_the_plan_is_the_regulators() {
         let (linear, weights) = plant();
-        let gain = linear
-            .gain(&weights.state, &weights.action)
-            .expect("stabilisable");
-        let mut planner = LinearMpc::new(&linear, &weights, &limits(1.0)).expect("stabilisable");
+        let gain = linear.regulation(&weights, &[]).expect("stabilisable").gain;
+        let mut planner =
+            LinearMpc::new(&linear, &weights, &limits(1.0), &[]).expect("stabilisable");
         planner.plan(&[0.01, 0.0, 0.001, 0.0]);
         for (action, state) in planner
             .actions()
@@ -548,7 +554,7 @@ mod tests {
         let mut planners = [1.0, 0.2].map(|most| {
             (
                 most,
-                LinearMpc::new(&linear, &weights, &limits(most)).expect("stabilisable"),
+                LinearMpc::new(&linear, &weights, &limits(most), &[]).expect("stabilisable"),
             )
         });
         let mut uniform = Uniform::new(3);

@@ -4,8 +4,8 @@ use tectum::kernel::groups_for;
 use tectum::{DType, Result};
 use tectum_bench::conformance::{Case, Data, Expected, Output, Seed, Suite};
 
-use super::kernels::{CONTROLS, SCALE_COSTS, SHIFT};
-use super::kernels::{Controls, ScaleCosts, Shift};
+use super::kernels::{CONTROLS, KEEP_COSTS, SCALE_COSTS, SHIFT};
+use super::kernels::{Controls, KeepCosts, ScaleCosts, Shift};
 use super::learning::channel_table;
 use super::rollout::{ModelInput, RolloutViews, rollout_kernel};
 use super::{
@@ -41,9 +41,14 @@ pub fn suites() -> Vec<Suite> {
                 .into()
         }),
         Suite::new("mppi_temper", |seed: &mut Seed| {
-            [1, 37, 257, 4096]
-                .map(|samples| temper(seed, samples))
-                .into()
+            let mut cases: Vec<Case> = [1, 37, 257, 4096]
+                .map(|samples| temper(seed, samples, false))
+                .into();
+            cases.push(temper(seed, 37, true));
+            cases
+        }),
+        Suite::new("mppi_keep", |seed: &mut Seed| {
+            [1, 37, 257, 4096].map(|samples| keep(seed, samples)).into()
         }),
         Suite::new("mppi_shift", |seed: &mut Seed| {
             [[1, 1], [7, 3], [256, 1], [300, 2]]
@@ -154,25 +159,85 @@ fn controls(seed: &mut Seed, [samples, horizon, hold, actions]: [usize; 4]) -> C
     )
 }
 
-fn temper(seed: &mut Seed, samples: usize) -> Case {
-    let (costs, temperature) = (seed.floats(samples, 1.0, 9.0), seed.float(0.1, 0.9));
-    let least = costs.iter().copied().fold(f32::INFINITY, f32::min);
-    let total = costs.iter().map(|cost| f64::from(*cost)).sum::<f64>() as f32;
-    let spread =
-        f64::from(temperature) * (f64::from(total) / samples as f64 - f64::from(least) + 1e-6);
-    // The spread is a difference of numbers below 9.
-    let relative = ROUNDING * (1.0 + 9.0 * f64::from(temperature) / spread);
-    let expected = costs.iter().map(|cost| {
-        let value = (f64::from(least) - f64::from(*cost)) / spread;
-        Expected {
-            value,
-            bound: relative * value.abs(),
+/// Costs, of which every fifth, or all, are the maximum.
+fn costs_of(seed: &mut Seed, samples: usize, none_counts: bool) -> Vec<f32> {
+    let mut costs = seed.floats(samples, 1.0, 9.0);
+    for (k, cost) in costs.iter_mut().enumerate() {
+        if none_counts || k % 5 == 3 {
+            *cost = MAX_COST as f32;
         }
-    });
-    let outputs = vec![Output::Near(expected.collect())];
-    let inputs = [costs, vec![total], vec![-least]].map(Data::F32).into();
+    }
+    costs
+}
+
+fn counts(cost: f32) -> bool {
+    f64::from(cost) < MAX_COST
+}
+
+fn keep(seed: &mut Seed, samples: usize) -> Case {
+    let costs = costs_of(seed, samples, false);
+    let negative = costs.iter().map(|cost| -cost).collect();
+    let kept = costs
+        .iter()
+        .map(|cost| if counts(*cost) { *cost } else { 0.0 })
+        .chain(costs.iter().map(|cost| f32::from(u8::from(counts(*cost)))))
+        .collect();
     Case::new(
         format!("{samples} samples"),
+        vec![Data::F32(costs)],
+        vec![
+            Output::Exact(Data::F32(negative)),
+            Output::Exact(Data::F32(kept)),
+        ],
+        move |plan, x, y| {
+            plan.launch(
+                &KEEP_COSTS,
+                KeepCosts {
+                    costs: x[0],
+                    negative: y[0],
+                    kept: y[1],
+                    samples,
+                    max_cost: MAX_COST as f32,
+                },
+                groups_for(samples),
+            )
+        },
+    )
+}
+
+fn temper(seed: &mut Seed, samples: usize, none_counts: bool) -> Case {
+    let (costs, temperature) = (costs_of(seed, samples, none_counts), seed.float(0.1, 0.9));
+    let least = costs.iter().copied().fold(f32::INFINITY, f32::min);
+    let kept: Vec<f32> = costs.iter().copied().filter(|cost| counts(*cost)).collect();
+    let total = kept.iter().map(|cost| f64::from(*cost)).sum::<f64>() as f32;
+    let average = f64::from(total) / kept.len().max(1) as f64;
+    let spread = f64::from(temperature) * (average - f64::from(least) + 1e-6);
+    // The spread is a difference of numbers below 9.
+    let relative = ROUNDING * (1.0 + 9.0 * f64::from(temperature) / spread);
+    let expected = costs
+        .iter()
+        .map(|cost| match (kept.is_empty(), counts(*cost)) {
+            (true, _) => Expected::exactly(0.0),
+            (false, false) => Expected::exactly(f64::from(-1e30f32)),
+            (false, true) => {
+                let value = (f64::from(least) - f64::from(*cost)) / spread;
+                Expected {
+                    value,
+                    bound: relative * value.abs(),
+                }
+            }
+        });
+    let outputs = vec![Output::Near(expected.collect())];
+    let inputs = [costs.clone(), vec![total, kept.len() as f32], vec![-least]]
+        .map(Data::F32)
+        .into();
+    let described = if none_counts {
+        ", none of which counts"
+    } else {
+        ""
+    };
+    Case::new(
+        format!("{samples} samples{described}"),
         inputs,
         outputs,
         move |plan, x, y| {
@@ -180,11 +245,12 @@ fn temper(seed: &mut Seed, samples: usize) -> Case {
                 &SCALE_COSTS,
                 ScaleCosts {
                     costs: x[0],
-                    total: x[1],
+                    totals: x[1],
                     greatest: x[2],
                     y: y[0],
                     samples,
                     temperature,
+                    max_cost: MAX_COST as f32,
                 },
                 groups_for(samples),
             )
@@ -193,7 +259,7 @@ fn temper(seed: &mut Seed, samples: usize) -> Case {
 }
 
 fn shift(seed: &mut Seed, horizon: usize, actions: usize) -> Case {
-    let (rows, limits, samples) = (horizon * actions, limits(seed, actions), 96usize);
+    let (rows, limits, samples) = (horizon * actions, limits(seed, actions), 96.0);
     let weighted = seed.floats(rows, -2.0, 2.0);
     let [total, greatest, best] =
         [(100.0, 900.0), (-1.0, 1.0), (0.0, 1.0)].map(|(low, high)| seed.float(low, high));
@@ -202,7 +268,7 @@ fn shift(seed: &mut Seed, horizon: usize, actions: usize) -> Case {
         .chain(&weighted[rows - actions..])
         .map(|next| Expected::exactly(f64::from(*next)))
         .collect();
-    let average = f64::from(total) / samples as f64;
+    let average = f64::from(total) / samples;
     let exactly = |value: f32| Expected::exactly(f64::from(value));
     let action = (0..actions)
         .map(|action| exactly(weighted[action].clamp(limits[3 * action], limits[3 * action + 1])));
@@ -214,9 +280,11 @@ fn shift(seed: &mut Seed, horizon: usize, actions: usize) -> Case {
                 bound: ROUNDING * average,
             },
             exactly(best),
+            Expected::exactly(samples),
         ])
         .collect();
-    let inputs = [weighted, vec![total], vec![greatest], vec![best], limits]
+    let totals = vec![total, samples as f32];
+    let inputs = [weighted, totals, vec![greatest], vec![best], limits]
         .map(Data::F32)
         .into();
     Case::new(
@@ -224,19 +292,18 @@ fn shift(seed: &mut Seed, horizon: usize, actions: usize) -> Case {
         inputs,
         vec![Output::Near(mean), Output::Near(result)],
         move |plan, x, y| {
-            let (&[weighted, total, greatest, best_weight, limits], &[mean, result]) = (x, y)
+            let (&[weighted, totals, greatest, best_weight, limits], &[mean, result]) = (x, y)
             else {
                 unreachable!("the case has five inputs and two outputs")
             };
             let arguments = Shift {
                 weighted,
-                total,
+                totals,
                 greatest,
                 best_weight,
                 limits,
                 mean,
                 result,
-                samples,
                 rows,
                 actions,
             };

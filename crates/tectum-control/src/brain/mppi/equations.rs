@@ -201,12 +201,14 @@ fn record(spec: &BodySpec, system: &System, parameters: &[f64], gains: Option<&[
             &state,
             &system.equilibrium(parameters).0,
             system.weights().states,
+            &system.wrapped_states(),
         );
         let of_action = deviation(
             &mut recorder,
             &inputs,
             &system.equilibrium(parameters).1,
             system.weights().inputs,
+            &vec![false; actions],
         );
         cost = recorder.add(&cost, &of_action);
     }
@@ -233,6 +235,7 @@ fn record(spec: &BodySpec, system: &System, parameters: &[f64], gains: Option<&[
             &state,
             &system.equilibrium(parameters).0,
             system.weights().states,
+            &system.wrapped_states(),
         )
     } else {
         Number::Constant(0.0)
@@ -262,6 +265,7 @@ fn regulated(
     is_regulated: &Number,
 ) -> Vec<Number> {
     let (rest, rest_inputs) = system.equilibrium(parameters);
+    let wraps = system.wrapped_states();
     let is_regulated = recorder.compare(Comparison::Greater, is_regulated, &Number::Constant(0.0));
     // The gains of a body with noise have columns for its hidden numbers, which are 0.
     let rows = gains.chunks(gains.len() / drawn.len());
@@ -273,9 +277,9 @@ fn regulated(
         .zip(rest_inputs.iter().zip(system.inputs()))
         .map(|(((channel, drawn), gains), (rest_input, input))| {
             let mut value = Number::Constant(rest_input / input.unit.scale);
-            for ((number, rest), gain) in state.iter().zip(&rest).zip(gains) {
-                let off = recorder.subtract(number, &Number::Constant(*rest));
-                let part = recorder.scaled(&off, -gain);
+            for (place, number) in state.iter().enumerate() {
+                let off = difference(recorder, number, rest[place], wraps[place]);
+                let part = recorder.scaled(&off, -gains[place]);
                 value = recorder.add(&value, &part);
             }
             let value = if channel.discrete {
@@ -283,21 +287,39 @@ fn regulated(
             } else {
                 within(recorder, channel, &value)
             };
+            // The state of a sample that is dropped may be NaN: its action must not be.
+            let is_number = recorder.is_finite(&value);
+            let value = recorder.select(&is_number, &value, drawn);
             recorder.select(&is_regulated, &value, drawn)
         });
     regulated.collect()
 }
 
+/// x − x₀, of an angle around the circle.
+fn difference(recorder: &mut Recorder, number: &Number, rest: f64, wraps: bool) -> Number {
+    let off = recorder.subtract(number, &Number::Constant(rest));
+    if wraps {
+        recorder.wrap_angle(&off)
+    } else {
+        off
+    }
+}
+
 /// Σ w (x − x₀)².
-fn deviation(recorder: &mut Recorder, numbers: &[Number], rest: &[f64], weights: &[f64]) -> Number {
+fn deviation(
+    recorder: &mut Recorder,
+    numbers: &[Number],
+    rest: &[f64],
+    weights: &[f64],
+    wraps: &[bool],
+) -> Number {
     let mut sum = Number::Constant(0.0);
-    for ((number, rest), weight) in numbers
+    for (place, weight) in weights
         .iter()
-        .zip(rest)
-        .zip(weights)
+        .enumerate()
         .filter(|(_, weight)| **weight > 0.0)
     {
-        let off = recorder.subtract(number, &Number::Constant(*rest));
+        let off = difference(recorder, &numbers[place], rest[place], wraps[place]);
         let square = recorder.multiply(&off, &off);
         let part = recorder.scaled(&square, *weight);
         sum = recorder.add(&sum, &part);

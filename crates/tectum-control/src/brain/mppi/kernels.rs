@@ -16,13 +16,16 @@ kernel_arguments! {
         samples: usize, horizon: usize, hold: usize, channels: usize, actions: usize
     }
 
+    /// The negatives of costs; the costs that count, less than the maximum, and 1 for each of them.
+    pub struct KeepCosts { read costs: f32, write negative: f32, write kept: f32; samples: usize, max_cost: f32 }
+
     /// Softmax arguments of the samples from their costs.
-    pub struct ScaleCosts { read costs: f32, read total: f32, read greatest: f32, write y: f32; samples: usize, temperature: f32 }
+    pub struct ScaleCosts { read costs: f32, read totals: f32, read greatest: f32, write y: f32; samples: usize, temperature: f32, max_cost: f32 }
 
     /// The action and the next tick's mean.
     pub struct Shift {
-        read weighted: f32, read total: f32, read greatest: f32, read best_weight: f32, read limits: f32, write mean: f32, write result: f32;
-        samples: usize, rows: usize, actions: usize
+        read weighted: f32, read totals: f32, read greatest: f32, read best_weight: f32, read limits: f32, write mean: f32, write result: f32;
+        rows: usize, actions: usize
     }
 }
 
@@ -62,24 +65,52 @@ pub static CONTROLS: LazyLock<TypedKernel<Controls>> = LazyLock::new(|| {
     )
 });
 
+pub static KEEP_COSTS: LazyLock<TypedKernel<KeepCosts>> = LazyLock::new(|| {
+    built_in(
+        KeepCosts::define("mppi_keep").body(include_str!("../../../kernels/mppi_keep.wgsl")),
+        |_, arguments| {
+            let KeepCosts {
+                costs,
+                negative,
+                kept,
+                samples,
+                max_cost,
+            } = arguments;
+            let (kept, flags) = kept.split_at_mut(samples);
+            for (k, cost) in costs[..samples].iter().enumerate() {
+                negative[k] = -cost;
+                (kept[k], flags[k]) = if *cost < max_cost {
+                    (*cost, 1.0)
+                } else {
+                    (0.0, 0.0)
+                };
+            }
+        },
+    )
+});
+
 pub static SCALE_COSTS: LazyLock<TypedKernel<ScaleCosts>> = LazyLock::new(|| {
     built_in(
         ScaleCosts::define("mppi_temper").body(include_str!("../../../kernels/mppi_temper.wgsl")),
         |_, arguments| {
             let ScaleCosts {
                 costs,
-                total,
+                totals,
                 greatest,
                 y,
                 samples,
                 temperature,
+                max_cost,
             } = arguments;
             let least = -greatest[0];
-            let spread = temperature * (total[0] / samples as f32 - least + 1e-6);
-            y.iter_mut()
-                .zip(costs)
-                .take(samples)
-                .for_each(|(y, cost)| *y = (least - cost) / spread);
+            let spread = temperature * (totals[0] / totals[1].max(1.0) - least + 1e-6);
+            for (y, cost) in y.iter_mut().zip(costs).take(samples) {
+                *y = match (totals[1] > 0.0, *cost < max_cost) {
+                    (false, _) => 0.0,
+                    (true, false) => -1e30,
+                    (true, true) => (least - cost) / spread,
+                };
+            }
         },
     )
 });
@@ -90,13 +121,12 @@ pub static SHIFT: LazyLock<TypedKernel<Shift>> = LazyLock::new(|| {
         |_, arguments| {
             let Shift {
                 weighted,
-                total,
+                totals,
                 greatest,
                 best_weight,
                 limits,
                 mean,
                 result,
-                samples,
                 rows,
                 actions,
             } = arguments;
@@ -107,8 +137,9 @@ pub static SHIFT: LazyLock<TypedKernel<Shift>> = LazyLock::new(|| {
             }
             result[actions..].copy_from_slice(&[
                 -greatest[0],
-                total[0] / samples as f32,
+                totals[0] / totals[1].max(1.0),
                 best_weight[0],
+                totals[1],
             ]);
         },
     )

@@ -317,10 +317,11 @@ fn a_whole_tick_is_what_the_equations_say_on_every_device() {
             weighted[0].clamp(layout.low.into(), layout.high.into()),
             "the action",
         );
-        let [found_least, found_average, found_best] = brain.costs();
+        let [found_least, found_average, found_best, found_count] = brain.costs();
         near(found_least, least, "the minimum cost");
         near(found_average, average, "the mean cost");
         near(found_best, 1.0 / total, "the greatest weight");
+        assert_eq!(found_count, parameters.samples as f32);
         let after = brain.snapshot().expect("reads");
         let mean = after.f32("mean", horizon).expect("kept");
         mean.iter()
