@@ -12,6 +12,9 @@ const MAX_NAMES: usize = 4;
 /// A product of two floats that is this near to a whole number means that number.
 const ROUNDING: f32 = 1e-3;
 
+/// Maximum postsynaptic currents that the format's engines write into every area.
+const USUAL_CURRENT_MAX: [f32; 3] = [35.0, 10_000.0, 99_999.0];
+
 /// Settings of a mapping that the network does not implement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
@@ -216,12 +219,13 @@ fn degenerates(_: usize, area: &Area) -> Option<String> {
 }
 
 /// A maximum below the area's current, or below what its synapses can reach by learning. In the
-/// older of the format's engines it limits learning; 0 is none.
+/// older of the format's engines it limits learning, and nothing else; 0 is none.
 fn limits_current(area: &Area, learns: bool) -> Option<String> {
     let maximum = area.properties.postsynaptic_current_max;
     let current = f32::from(area.properties.postsynaptic_current);
     let reached = current * if learns { f32::from(u8::MAX) } else { 1.0 };
-    (maximum > 0.0 && maximum < reached).then(|| format!(" ({maximum})"))
+    let is_usual = !learns && USUAL_CURRENT_MAX.contains(&maximum);
+    (maximum > 0.0 && maximum < reached && !is_usual).then(|| format!(" ({maximum})"))
 }
 
 /// A snooze that nothing begins: 0 and 65,535 firings in a row are no limit.
@@ -479,6 +483,7 @@ mod tests {
         for area in [
             json!({"degeneration": 0, "postsynaptic_current_max": 0}),
             json!({"postsynaptic_current": 5, "postsynaptic_current_max": 5}),
+            json!({"postsynaptic_current": 255, "postsynaptic_current_max": 35}),
             json!({"snooze_length": 2, "consecutive_fire_cnt_max": 3}),
         ] {
             assert_eq!(of(area.clone()), [""; 0], "{area}");
@@ -493,7 +498,7 @@ mod tests {
     #[test]
     fn a_maximum_current_is_reported_where_learning_can_exceed_it() {
         let rule = json!(["projector", 1, 9, true, 1, 1, 1, 1]);
-        for (maximum, is_reported) in [(254.0, true), (255.0, false), (99_999.0, false)] {
+        for (maximum, is_reported) in [(35.0, true), (254.0, true), (255.0, false)] {
             let area = json!({"postsynaptic_current_max": maximum, "cortical_mapping_dst": {"target": [rule]}});
             let genome = areas(area, json!({}));
             assert_eq!(
