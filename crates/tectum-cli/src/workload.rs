@@ -26,6 +26,8 @@ pub enum Workload {
     Policy,
 }
 
+/// What some editors write before a text of UTF-8.
+const BYTE_ORDER_MARK: &[u8] = b"\xEF\xBB\xBF";
 /// Number of leading bytes that show the kind of the content.
 const HEAD: u64 = 4096;
 
@@ -72,6 +74,7 @@ impl Workload {
             .take(HEAD)
             .read_to_end(&mut head)
             .map_err(failed)?;
+        let head = head.strip_prefix(BYTE_ORDER_MARK).unwrap_or(&head);
         Ok(match head.trim_ascii_start() {
             [b'G', b'G', b'U', b'F', ..] => Self::Model,
             [b'{', ..] => Self::Genome,
@@ -146,6 +149,10 @@ mod tests {
         };
         assert_eq!(
             kind("brain.txt", "\n {\"blueprint\": {}}"),
+            Workload::Genome
+        );
+        assert_eq!(
+            kind("marked.txt", "\u{feff}{\"blueprint\": {}}"),
             Workload::Genome
         );
         assert_eq!(

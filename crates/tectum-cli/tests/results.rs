@@ -819,7 +819,7 @@ fn a_genome_is_inspected_with_the_counts_of_its_run_and_told_that_nothing_feeds_
         ),
         (
             "run memory.json --stimulus 0.5 --amplitude 5000 --device cpu",
-            "injection of 5000",
+            "--amplitude: an injection of 5000 into each stimulated neuron; the maximum is 1024 either way",
         ),
     ] {
         let output = place.tectum(line);

@@ -101,7 +101,7 @@ impl Running {
         for done in 1..=bursts {
             let burst = self.simulation.counts().bursts + 1;
             if let Some(stimulus) = &self.stimulus {
-                self.simulation.inject(&stimulus.of(burst))?;
+                self.simulation.stimulate(&stimulus.of(burst))?;
             }
             self.simulation.run(1)?;
             if !self.spikes.is_empty() {
@@ -428,7 +428,8 @@ impl SpikingNetwork {
     }
 
     /// Adds to the next burst: `amount` (one number, or one for each neuron) arrives at neurons
-    /// given by number, as an array, a range, or an area's name.
+    /// given by number, as an array, a range, or an area's name. In the network of a genome the
+    /// stimulus of the burst is added to it.
     ///
     /// Raises ValueError, and adds nothing, for an unknown neuron, one that is injected twice, or
     /// an amount above `max_injected`.

@@ -207,21 +207,19 @@ class Network:
         return (x * size[1] + y) * size[2] + z
 
     def grown_synapses(self):
-        """Synapses of weight 0 between all neurons of two areas with an associative mapping."""
-        parts, connected = [], set()
+        """Synapses of weight 0 of associative mappings: to the destination, and back unless another one leads back."""
+        parts, first = [], {}
         for mapping in self.mappings:
-            pair = frozenset((mapping.source, mapping.target))
-            associates = mapping.morphology in ASSOCIATIVE and self.is_function(mapping)
-            if not associates or not self.learns or pair in connected:
-                continue
-            connected.add(pair)
+            if self.learns and mapping.morphology in ASSOCIATIVE and self.is_function(mapping):
+                first.setdefault((mapping.source, mapping.target), mapping)
+        for (one, other), mapping in first.items():
             if mapping.rule[1] == 0:
                 continue
-            a, b = (self.remembered(area) for area in (mapping.source, mapping.target))
+            a, b = self.remembered(one), self.remembered(other)
             source, target = np.repeat(a, b.size), np.tile(b, a.size)
-            if mapping.source is mapping.target:
+            if one is other:
                 source, target = source[source != target], target[source != target]
-            else:
+            elif (other, one) not in first:
                 source, target = np.concatenate([source, target]), np.concatenate([target, source])
             parts.append((source, target, 0, -1 if mapping.inhibitory else 1, mapping.rule))
         return parts
@@ -280,7 +278,7 @@ def learn(weight, always, ever, rule, weight_loss):
 def weight_loss_of(genome):
     """The condition of a loss of the engine that a genome was written for."""
     newer = "genome_schema_version" in genome or "simulation_timestep" in genome.get("physiology", {})
-    return "steady_source" if str(genome["version"]) in ("2", "2.0") and not newer else "any_firing"
+    return "steady_source" if str(genome.get("version")) in ("2", "2.0") and not newer else "any_firing"
 
 
 class Engine:

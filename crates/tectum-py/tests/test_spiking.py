@@ -135,6 +135,18 @@ def test_refusals_name_what_is_wrong(change, message):
         chain().monitor([0.5])
 
 
+def test_a_stimulus_adds_to_injections_and_its_amount_has_a_maximum(tmp_path):
+    area = {"group_id": "IPU", "block_boundaries": [1, 1, 1], "mp_charge_accumulation": True, "firing_threshold": 10}
+    path = tmp_path / "one.json"
+    path.write_text(json.dumps({"version": "2.1", "blueprint": {"i__eye": area}}))
+    network = tt.Genome(path).network(stimulus=1.0, stimulus_amount=2.0)
+    network.inject(0, 1.5)
+    network.run(1)
+    assert network.potentials.tolist() == [3.5]
+    with pytest.raises(ValueError, match="stimulus_amount: an injection of 2000 into each stimulated neuron"):
+        tt.Genome(path).network(stimulus=0.1, stimulus_amount=2000.0)
+
+
 def test_an_unknown_weight_loss_of_a_genome_is_refused(tmp_path):
     with pytest.raises(ValueError, match='weight loss "old"'):
         tt.Genome(tt.sample("sample-genome", tmp_path), weight_loss="old")

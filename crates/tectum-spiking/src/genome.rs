@@ -34,6 +34,7 @@ mod property;
 mod record;
 mod region;
 mod relation;
+mod schema;
 #[cfg(test)]
 mod tests;
 mod units;
@@ -88,18 +89,25 @@ pub struct Genome {
 
 /// The largest file.
 const MAX_BYTES: u64 = 64 << 20;
-/// Sections that are read, or that have no effect.
-const SECTIONS: [&str; 18] = [
+/// Sections that are read, or that have no effect in the format's engines either.
+const SECTIONS: [&str; 25] = [
     "blueprint",
     "brain_regions",
     "brain_regions_root",
+    "burst_delay",
+    "evolution_burst_count",
     "genome_description",
     "genome_id",
     "genome_schema_version",
     "genome_title",
     "hosts",
+    "ipu_idle_threshold",
+    "lifespan_mgmt_interval",
+    "max_age",
+    "max_burst_count",
     "neuron_morphologies",
     "physiology",
+    "plasticity_queue_depth",
     "signatures",
     "species",
     "stats",
@@ -109,6 +117,8 @@ const SECTIONS: [&str; 18] = [
     "visualization_voxel_granularity_overrides",
     "change_history",
 ];
+/// Sections that change a run in the newest reference, not here, unless they are empty.
+const UNSUPPORTED_SECTIONS: [&str; 2] = ["classifiers", "modulators"];
 
 impl Genome {
     /// Reads a genome from a file.
@@ -131,7 +141,8 @@ impl Genome {
         Self::parse(&text, options).map_err(|error| error.at(path.display()))
     }
 
-    /// Reads a genome of version 2.0 or 2.1, flat or hierarchical, from its text.
+    /// Reads a genome of version 2.0, 2.1 or 3.0 or of schema 2, 3 or 4, flat or hierarchical, from
+    /// its text, which may begin with a byte order mark.
     ///
     /// # Units
     /// Those of the file, converted as `options.units` says; see [`Genome::units`].
@@ -139,7 +150,8 @@ impl Genome {
     /// # Errors
     /// `Data`, naming area and key: text that is not JSON, a value of the wrong type or out of
     /// range, an unknown destination or morphology, more than 2³¹ neurons, two spellings of one
-    /// thing that differ. `Unsupported`, if strict, for a function without a known definition.
+    /// thing that differ. `Unsupported` for another version or schema, a file of another format,
+    /// and, if strict, for a function without a known definition.
     ///
     /// # Cost
     /// Memory proportional to the text, independent of the sizes that it names.
@@ -153,13 +165,20 @@ impl Genome {
             .as_object()
             .ok_or_else(|| Error::data("not a genome: an object needed"))?;
         let mut warnings = Warnings::default();
-        for key in sections
-            .keys()
-            .filter(|key| !SECTIONS.contains(&key.as_str()))
-        {
-            warnings.add(format!("section {} is unknown", quoted(key)));
+        for (key, value) in sections {
+            if UNSUPPORTED_SECTIONS.contains(&key.as_str()) {
+                if !record::is_empty(value) {
+                    warnings.add(format!(
+                        "section {} is known, but has no effect here",
+                        quoted(key)
+                    ));
+                }
+            } else if !SECTIONS.contains(&key.as_str()) {
+                warnings.add(format!("section {} is unknown", quoted(key)));
+            }
         }
-        let version = version(sections)?;
+        schema::refuse_example(sections)?;
+        let version = schema::version(sections)?;
         let blueprint = sections
             .get("blueprint")
             .ok_or_else(|| Error::data("not a genome: blueprint is missing"))?;
@@ -175,7 +194,7 @@ impl Genome {
             .enumerate()
             .map(|(index, area)| (area.id, index))
             .collect::<BTreeMap<_, _>>();
-        let morphologies = Morphologies::read(sections.get("neuron_morphologies"))?;
+        let morphologies = Morphologies::read(sections.get("neuron_morphologies"), &mut warnings)?;
         let mappings = mapping::Reader {
             areas: &areas,
             indices: &indices,
@@ -187,7 +206,7 @@ impl Genome {
             title: title(sections)?,
             weight_loss: WeightLossReport::new(options.weight_loss, &version, sections),
             version,
-            physiology: Physiology::read(sections.get("physiology"), &mut warnings)?,
+            physiology: Physiology::read(sections, &mut warnings)?,
             regions: region::regions(sections.get("brain_regions"), &indices, &mut warnings)?,
             areas,
             mappings,
@@ -201,7 +220,8 @@ impl Genome {
         &self.title
     }
 
-    /// The version of the format, such as `2.0`.
+    /// The version of the format: the number of `genome_schema_version`, such as `4`, or without it
+    /// the text of `version`, such as `2.0`.
     pub fn version(&self) -> &str {
         &self.version
     }
@@ -283,27 +303,6 @@ impl Genome {
         );
         self.areas
             .partition_point(|area| area.neurons.end <= neuron)
-    }
-}
-
-fn version(sections: &Map<String, Value>) -> Result<String> {
-    let version = match sections.get("version") {
-        Some(Value::String(version)) => version.clone(),
-        Some(Value::Number(version)) => version.to_string(),
-        Some(other) => {
-            return Err(Error::data(format!(
-                "version: {} given; a text needed",
-                record::kind(other)
-            )));
-        }
-        None => return Err(Error::data("not a genome: version is missing")),
-    };
-    match version.as_str() {
-        "2" | "2.0" | "2.1" => Ok(version),
-        _ => Err(Error::unsupported(format!(
-            "version {} of the format; 2.0 and 2.1 are read",
-            quoted(&version)
-        ))),
     }
 }
 

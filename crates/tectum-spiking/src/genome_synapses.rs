@@ -6,7 +6,7 @@ use tectum::{Error, Result, host_memory};
 
 use super::connect_options::ConnectOptions;
 use super::learning::PlasticityRule;
-use super::mapping_rules::{memory_areas, rule};
+use super::mapping_rules::{grown_directions, memory_areas, rule};
 use super::synapses::Synapse;
 use crate::genome::{Genome, Mapping};
 
@@ -55,8 +55,8 @@ enum MappingRole {
     /// Synapses of its morphology, with a rule if they learn.
     Fixed(Option<u8>),
     /// Synapses between all neurons of both areas, with initial weight 0.
-    Grown(u8),
-    /// None: another mapping of the same areas has them, or nothing learns.
+    Grown { rule: u8, both_ways: bool },
+    /// None: an earlier mapping of the same areas has them, or nothing learns.
     Nothing,
 }
 
@@ -114,22 +114,22 @@ impl<'a> GenomeSynapses<'a> {
         if !mapping.grows() {
             return Ok(MappingRole::Fixed(plasticity));
         }
-        let is_first = |other: &Mapping| !other.grows() || area_pair(other) != area_pair(mapping);
-        let Some(plasticity) = plasticity else {
+        let Some(rule) = plasticity else {
             return Ok(MappingRole::Nothing);
         };
-        if !self.genome.mappings()[..index].iter().all(is_first) {
-            return Ok(MappingRole::Nothing);
-        }
+        let directions = grown_directions(self.genome, mapping);
         let [from, to] = self.ends(mapping).map(|range| range.len() as u64);
-        let pairs = (2 * from).saturating_mul(to);
+        let pairs = from.saturating_mul(to).saturating_mul(directions.into());
         if pairs > MAX_PAIRS {
             return Err(Error::unsupported(format!(
                 "{}: synapses may grow between {pairs} pairs of neurons; at most {MAX_PAIRS} are possible",
                 self.place(index)
             )));
         }
-        Ok(MappingRole::Grown(plasticity))
+        Ok(MappingRole::Grown {
+            rule,
+            both_ways: directions > 1,
+        })
     }
 
     /// The neurons of both areas of a mapping, in learning.
@@ -168,7 +168,7 @@ impl<'a> GenomeSynapses<'a> {
     pub fn rule(&self, mapping: usize) -> Option<u8> {
         match self.mappings[mapping] {
             MappingRole::Fixed(rule) => rule,
-            MappingRole::Grown(rule) => Some(rule),
+            MappingRole::Grown { rule, .. } => Some(rule),
             MappingRole::Nothing => None,
         }
     }
@@ -178,7 +178,7 @@ impl<'a> GenomeSynapses<'a> {
         let minimum = |(index, role): (usize, &MappingRole)| match role {
             MappingRole::Fixed(_) => self.genome.min_synapses(index),
             // Between all pairs of neurons, but not from a neuron to itself.
-            MappingRole::Grown(_) => {
+            MappingRole::Grown { .. } => {
                 let [from, to] = self.ends(&self.genome.mappings()[index]).map(Range::len);
                 from as u64 * (to as u64).saturating_sub(1)
             }
@@ -210,7 +210,9 @@ impl<'a> GenomeSynapses<'a> {
     ) -> Result<()> {
         match self.mappings[mapping] {
             MappingRole::Fixed(rule) => self.visit_fixed(mapping, rule, between, &mut visit),
-            MappingRole::Grown(rule) => self.visit_grown(mapping, rule, &mut visit),
+            MappingRole::Grown { rule, both_ways } => {
+                self.visit_grown(mapping, (rule, both_ways), &mut visit)
+            }
             MappingRole::Nothing => Ok(()),
         }
     }
@@ -267,11 +269,11 @@ impl<'a> GenomeSynapses<'a> {
         Ok(())
     }
 
-    /// Synapses between all pairs of two areas, in both directions, with initial weight 0.
+    /// Synapses between all pairs of two areas, in one direction or in both, with initial weight 0.
     fn visit_grown(
         &self,
         index: usize,
-        rule: u8,
+        (rule, both_ways): (u8, bool),
         visit: &mut impl FnMut(u32, Synapse) -> Result<()>,
     ) -> Result<()> {
         let mapping = &self.genome.mappings()[index];
@@ -287,7 +289,7 @@ impl<'a> GenomeSynapses<'a> {
                 visit(source, synapse(target))?;
             }
         }
-        if from == to {
+        if !both_ways {
             return Ok(());
         }
         for source in to.clone() {
@@ -297,14 +299,6 @@ impl<'a> GenomeSynapses<'a> {
         }
         Ok(())
     }
-}
-
-/// The areas of a mapping, in either direction.
-fn area_pair(mapping: &Mapping) -> (usize, usize) {
-    (
-        mapping.source.min(mapping.destination),
-        mapping.source.max(mapping.destination),
-    )
 }
 
 fn rule_index(rules: &mut Vec<PlasticityRule>, rule: PlasticityRule) -> u8 {

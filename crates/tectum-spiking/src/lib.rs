@@ -84,7 +84,7 @@ pub use learning::{PlasticityRule, WeightLoss};
 #[cfg(feature = "genome")]
 pub use limitations::{UnsupportedFeature, limitations, unsupported_features};
 #[cfg(feature = "genome")]
-pub use mapping_rules::rule;
+pub use mapping_rules::{grown_directions, rule};
 pub use memory::{Memory, MemoryReport};
 pub use network::Network;
 pub use network_options::NetworkOptions;

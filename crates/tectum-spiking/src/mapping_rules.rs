@@ -25,9 +25,33 @@ pub(super) fn feeds_memory(mapping: &Mapping) -> bool {
     )
 }
 
+/// In how many directions an associative mapping of the genome grows synapses: 2 if no other one
+/// leads back, else 1, as between the neurons of one area; 0 if an earlier one has the same source
+/// and destination, or the mapping is no associative one.
+pub fn grown_directions(genome: &Genome, mapping: &Mapping) -> u32 {
+    if !mapping.grows() {
+        return 0;
+    }
+    let connects = |other: &Mapping, source: usize, destination: usize| {
+        other.grows() && (other.source, other.destination) == (source, destination)
+    };
+    let [source, destination] = [mapping.source, mapping.destination];
+    let all = genome.mappings();
+    let index = all.iter().position(|other| std::ptr::eq(other, mapping));
+    let mut earlier = all[..index.unwrap_or(0)].iter();
+    if earlier.any(|other| connects(other, source, destination)) {
+        return 0;
+    }
+    let leads_back = all.iter().any(|other| connects(other, destination, source));
+    if leads_back { 1 } else { 2 }
+}
+
 /// How a mapping's synapses learn; none if they do not.
 pub fn rule(genome: &Genome, mapping: &Mapping) -> Option<PlasticityRule> {
     let grows = mapping.grows();
+    if grows && grown_directions(genome, mapping) == 0 {
+        return None;
+    }
     let plasticity = mapping.plasticity;
     let [gain, loss] = plasticity
         .steps()

@@ -200,6 +200,11 @@ impl Network {
         f64::from(fixed) / f64::from(1u32 << self.formats.of(neuron))
     }
 
+    /// The maximum magnitude of the injection into a neuron in one burst, in units of psp · weight.
+    pub fn max_injected(&self) -> f32 {
+        self.options.max_injected
+    }
+
     /// A potential in fixed point, rounded to the nearest.
     ///
     /// # Errors

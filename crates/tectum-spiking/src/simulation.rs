@@ -13,6 +13,7 @@ mod shard;
 mod tests;
 mod views;
 
+use std::collections::BTreeMap;
 use std::ops::{ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Instant;
@@ -265,6 +266,47 @@ impl Simulation {
             )));
         }
         self.inputs.extend(added);
+        Ok(())
+    }
+
+    /// Adds a stimulus to the next burst: its amounts are added to those of [`Simulation::inject`]
+    /// for the same neurons.
+    ///
+    /// # Units
+    /// Potentials in psp · weight.
+    ///
+    /// # Errors
+    /// `Invalid`, and the burst has no injections any more, for an unknown neuron, an amount or a
+    /// sum beyond the network's maximum, or more injections than the simulation allows.
+    pub fn stimulate(&mut self, inputs: &[(u32, f32)]) -> Result<()> {
+        let injected = std::mem::take(&mut self.inputs);
+        if injected.is_empty() {
+            return self.inject(inputs);
+        }
+        let mut sums: BTreeMap<u32, i32> = injected.into_iter().collect();
+        for &(neuron, amount) in inputs {
+            let added = self.network.injected(neuron, amount)?;
+            let sum = sums.entry(neuron).or_default();
+            let maximum = self.network.injected(neuron, self.network.max_injected())?;
+            let total = sum
+                .checked_add(added)
+                .filter(|total| total.unsigned_abs() <= maximum.unsigned_abs());
+            *sum = total.ok_or_else(|| {
+                Error::invalid(format!(
+                    "neuron {neuron}: an injection of {} and a stimulus of {amount} in one burst; the maximum of their sum is {} either way",
+                    self.network.potential(neuron, *sum),
+                    self.network.max_injected()
+                ))
+            })?;
+        }
+        if sums.len() > self.max_inputs {
+            return Err(Error::invalid(format!(
+                "{} injections into one burst; at most {}",
+                sums.len(),
+                self.max_inputs
+            )));
+        }
+        self.inputs.extend(sums);
         Ok(())
     }
 

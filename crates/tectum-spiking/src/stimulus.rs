@@ -3,6 +3,7 @@
 use tectum::kernel::native::simd;
 use tectum::{Error, Result};
 
+use super::network::Network;
 use super::rule::{draw, seed_of};
 use super::simulation::{Simulation, SpikeCounts};
 use crate::genome::{AreaRole, Genome};
@@ -65,6 +66,21 @@ impl Stimulus {
         }
     }
 
+    /// Checks that a network takes the input of a stimulated neuron.
+    ///
+    /// # Errors
+    /// `Invalid` for an input beyond the network's maximum injection.
+    pub fn check(&self, network: &Network) -> Result<()> {
+        let max_injected = network.max_injected();
+        if self.is_none() || self.amount.abs() <= max_injected {
+            return Ok(());
+        }
+        Err(Error::invalid(format!(
+            "an injection of {} into each stimulated neuron; the maximum is {max_injected} either way",
+            self.amount
+        )))
+    }
+
     /// Whether it never stimulates any neuron.
     pub fn is_none(&self) -> bool {
         self.neurons.is_empty()
@@ -78,13 +94,15 @@ impl Stimulus {
     /// Runs bursts of a network with the stimulus.
     ///
     /// # Errors
-    /// As [`Simulation::inject`] and [`Simulation::run`].
+    /// As [`Stimulus::check`], before the first burst; as [`Simulation::stimulate`] and
+    /// [`Simulation::run`].
     pub fn run(&self, simulation: &mut Simulation, bursts: u32) -> Result<SpikeCounts> {
         if self.is_none() {
             return simulation.run(bursts);
         }
+        self.check(simulation.network())?;
         for _ in 0..bursts {
-            simulation.inject(&self.of(simulation.counts().bursts + 1))?;
+            simulation.stimulate(&self.of(simulation.counts().bursts + 1))?;
             simulation.run(1)?;
         }
         Ok(simulation.counts())

@@ -4,6 +4,8 @@
 mod api_fuzz;
 mod formats;
 mod learnt;
+#[cfg(feature = "genome")]
+mod stimulated;
 mod worked;
 
 use std::sync::Arc;

@@ -12,8 +12,8 @@ use tectum::route::Choice;
 use tectum_spiking::genome::{AreaProperties, Genome, Morphology, PlasticMorphology};
 use tectum_spiking::{
     ConnectedNetwork, ExtraState, FormatGroup, NetworkExplanation, PlasticityRule, ScaleLimit,
-    ShardLayout, SimulationOptions, Stimulus, UnsupportedFeature, ZeroSumReason, layout, rule,
-    unsupported_features,
+    ShardLayout, SimulationOptions, Stimulus, UnsupportedFeature, ZeroSumReason, grown_directions,
+    layout, rule, unsupported_features,
 };
 
 use super::choice_text;
@@ -106,8 +106,8 @@ enum Strategy {
     /// In such rows of eight bytes: next to the word, the firings of its target when it last
     /// learned.
     PlasticRows,
-    /// As plastic rows, between all pairs of neurons in both directions, with weight 0 until they
-    /// grow.
+    /// As plastic rows, between all pairs of neurons, in both directions unless another mapping
+    /// leads back, with weight 0 until they grow.
     Grown,
     /// No synapses: the destination stores patterns of the source's firings.
     Remembered,
@@ -253,7 +253,8 @@ fn mapping<'a>(
         Morphology::Plastic(PlasticMorphology::Associative) => {
             let ends = [mapping.source, mapping.destination].map(|area| areas.active(area));
             synapses = if rule.is_some() {
-                2 * ends[0].len() as u64 * ends[1].len() as u64
+                let directions = u64::from(grown_directions(genome, mapping));
+                directions * ends[0].len() as u64 * ends[1].len() as u64
             } else {
                 0
             };

@@ -179,6 +179,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         .genome
         .amplitude
         .map_or(Ok(stimulus.clone()), |amount| stimulus.with_amount(amount))
+        .and_then(|stimulus| stimulus.check(&network).map(|()| stimulus))
         .map_err(|error| error.at("--amplitude"))?;
     let warnings: Vec<String> = notes
         .into_iter()
@@ -427,7 +428,7 @@ fn advance(
             observer.run(simulation, until - done, &mut watch)?;
         }
         while !stimulus.is_none() && simulation.counts().bursts < until {
-            simulation.inject(&stimulus.of(simulation.counts().bursts + 1))?;
+            simulation.stimulate(&stimulus.of(simulation.counts().bursts + 1))?;
             if watch(observer.run(simulation, 1, &mut |_| ControlFlow::Continue(()))?).is_break() {
                 break;
             }

@@ -1668,7 +1668,7 @@ class SpikingNetwork:
         """
     def inject(self, /, neurons: Any, amount: Any) -> None:
         """
-        Adds to the next burst: `amount` (one number, or one for each neuron) arrives at neurons given by number, as an array, a range, or an area's name.
+        Adds to the next burst: `amount` (one number, or one for each neuron) arrives at neurons given by number, as an array, a range, or an area's name. In the network of a genome the stimulus of the burst is added to it.
 
         Raises ValueError, and adds nothing, for an unknown neuron, one that is injected twice, or an amount above `max_injected`.
         """

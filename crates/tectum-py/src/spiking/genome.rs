@@ -215,6 +215,10 @@ impl Genome {
                 interrupt.watch(done)
             })
             .or_raise()?;
+            let checked = stimulus.check(&connected.network);
+            checked
+                .map_err(|error| error.at("stimulus_amount"))
+                .or_raise()?;
             let is_plastic = connected.network.plastic_synapses() > 0;
             let max_inputs = connected.network.neurons() as usize;
             let simulated = SimulationOptions {

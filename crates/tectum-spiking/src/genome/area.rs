@@ -349,28 +349,61 @@ fn properties(
         synapse_attractivity: record
             .number(Property::Attractivity, 0.0, 100.0)?
             .unwrap_or(100.0) as f32,
-        memory: memory(record, is_memory)?,
+        memory: memory(record, is_memory, warnings)?,
     })
 }
 
+/// Values of the keys of memory areas that the format's engines write into every area.
+const USUAL_MEMORY_VALUES: [(Property, &[f64]); 4] = [
+    (Property::TemporalDepth, &[0.0, 1.0, 3.0]),
+    (Property::InitialLifespan, &[0.0, 9.0, 20.0]),
+    (Property::LifespanGrowth, &[0.0, 1.0, 3.0]),
+    (Property::LongtermThreshold, &[0.0, 100.0]),
+];
+
 /// The settings of a memory area; other areas have the same keys without effect, which are checked
-/// too.
-fn memory(record: &Record<'_>, is_memory: bool) -> Result<Option<MemoryProperties>> {
-    let most = i64::from(u32::MAX);
-    let least_depth = i64::from(is_memory);
+/// too, and reported unless their value is a usual one.
+fn memory(
+    record: &Record<'_>,
+    is_memory: bool,
+    warnings: &mut Warnings,
+) -> Result<Option<MemoryProperties>> {
+    let max_bursts = i64::from(u32::MAX);
+    let min_depth = i64::from(is_memory);
+    // Where nothing reads a key, its null is the same as its absence.
+    let is_stated = |property: Property| {
+        is_memory || record.value(property).is_some_and(|value| !value.is_null())
+    };
+    for (property, usual) in USUAL_MEMORY_VALUES {
+        if is_memory || !is_stated(property) {
+            continue;
+        }
+        let value = record.number(property, f64::NEG_INFINITY, f64::INFINITY)?;
+        if value.is_some_and(|value| !usual.contains(&value)) {
+            warnings.add(format!(
+                "area {}: {} has no effect: it is no memory area",
+                record.id,
+                record.key(property).unwrap_or_default()
+            ));
+        }
+    }
+    let whole = |property: Property, min: i64, max: i64, absent: i64| {
+        let number = match is_stated(property) {
+            true => record.whole(property, min, max)?,
+            false => None,
+        };
+        Ok::<i64, Error>(number.unwrap_or(absent))
+    };
+    let lifespan_growth = match is_stated(Property::LifespanGrowth) {
+        true => record.number(Property::LifespanGrowth, 0.0, MAX_POTENTIAL)?,
+        false => None,
+    };
+    let max_depth = i64::from(u16::MAX);
     let memory = MemoryProperties {
-        temporal_depth: record
-            .whole(Property::TemporalDepth, least_depth, i64::from(u16::MAX))?
-            .unwrap_or(3) as u16,
-        initial_lifespan: record
-            .whole(Property::InitialLifespan, 0, most)?
-            .unwrap_or(20) as u32,
-        lifespan_growth: record
-            .number(Property::LifespanGrowth, 0.0, MAX_POTENTIAL)?
-            .unwrap_or(3.0) as f32,
-        longterm_threshold: record
-            .whole(Property::LongtermThreshold, 0, most)?
-            .unwrap_or(100) as u32,
+        temporal_depth: whole(Property::TemporalDepth, min_depth, max_depth, 3)? as u16,
+        initial_lifespan: whole(Property::InitialLifespan, 0, max_bursts, 20)? as u32,
+        lifespan_growth: lifespan_growth.unwrap_or(3.0) as f32,
+        longterm_threshold: whole(Property::LongtermThreshold, 0, max_bursts, 100)? as u32,
     };
     Ok(is_memory.then_some(memory))
 }

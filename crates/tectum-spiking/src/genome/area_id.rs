@@ -6,8 +6,8 @@ use std::str::FromStr;
 use serde::{Serialize, Serializer};
 use tectum::Error;
 
-/// An area's id: eight bytes. Six characters are padded with `__`; twelve are base64 of the eight
-/// bytes; the spellings of a core area are one id.
+/// An area's id: eight bytes. Six characters are padded with `__`, seven with `_`; twelve are
+/// base64 of the eight bytes; the spellings of a core area are one id.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct AreaId([u8; 8]);
 
@@ -84,14 +84,13 @@ impl FromStr for AreaId {
             .bytes()
             .all(|byte| byte.is_ascii_graphic() || byte == b' ');
         let bytes = match text.len() {
-            6 if is_plain => padded(text.as_bytes()),
-            8 if is_plain => padded(text.as_bytes()),
+            6..=8 if is_plain => padded(text.as_bytes()),
             12 => decode_base64(text.as_bytes()),
             _ => None,
         };
         let bytes = bytes.ok_or_else(|| {
             Error::data(format!(
-                "area id {text:?}: six or eight ASCII characters or twelve of base64 needed"
+                "area id {text:?}: six to eight ASCII characters or twelve of base64 needed"
             ))
         })?;
         // An alternative spelling of a core area, padded to eight bytes, is the same core area.
@@ -185,6 +184,8 @@ mod tests {
             ("o__mot__", "o__mot", None),
             ("b19fbW90X18=", "o__mot", None),
             ("iv00CC", "iv00CC", None),
+            ("c_avoid", "c_avoid_", None),
+            ("___fear", "_fear", Some(CoreArea::Fear)),
             ("isvi\u{7f}abc", "", None),
         ] {
             match text.parse::<AreaId>() {
@@ -206,7 +207,7 @@ mod tests {
         for wrong in [
             "",
             "abc",
-            "abcdefg",
+            "abcdefghi",
             "b19fbW90X19=",
             "b19fbW90X18!",
             "é__mot_",

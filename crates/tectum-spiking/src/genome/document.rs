@@ -6,11 +6,15 @@ use serde::de::{DeserializeSeed, Deserializer, Error as _, MapAccess, SeqAccess,
 use serde_json::{Map, Number, Value};
 use tectum::{Error, Result};
 
-/// Reads a document.
+/// What some editors write before a text of UTF-8.
+const BYTE_ORDER_MARK: char = '\u{feff}';
+
+/// Reads a document, with or without a byte order mark.
 ///
 /// # Errors
 /// `Data` with line and column: not JSON, nesting deeper than 127, a duplicate key in one object.
 pub(super) fn parse(text: &str) -> Result<Value> {
+    let text = text.strip_prefix(BYTE_ORDER_MARK).unwrap_or(text);
     let mut reader = serde_json::Deserializer::from_str(text);
     let value = UniqueKeys
         .deserialize(&mut reader)

@@ -10,7 +10,7 @@ use super::area::Area;
 use super::area_id::AreaId;
 use super::morphology::{Morphologies, Morphology, PlasticMorphology};
 use super::property::Property;
-use super::record::{Record, kind};
+use super::record::{Record, is_empty, kind};
 use super::warnings::{Warnings, quoted};
 
 /// One rule by which the neurons of one area reach those of another (or their own).
@@ -171,6 +171,15 @@ impl Reader<'_> {
                     quoted(key)
                 ));
             }
+            // Of a mapping that learns they are refused.
+            if rule.is_stated(Field::Modulators) {
+                warnings.add(format!(
+                    "area {}: {}: key {} is known, but has no effect here",
+                    self.areas[source].id,
+                    place(),
+                    quoted(FIELDS[Field::Modulators as usize])
+                ));
+            }
             if mapping.scalar != [1.0; 3] && !self.morphologies.scales(&mapping.morphology_name) {
                 warnings.add(format!(
                     "area {}: {}: morphology_scalar has no effect: {} has no vectors",
@@ -215,9 +224,21 @@ impl Reader<'_> {
         if plastic || grows {
             rule.check_mode(&self.areas[source].id, &self.areas[destination].id)?;
         }
-        let step = |field: Field| {
-            rule.number(field, -MAX_SCALAR, MAX_SCALAR)
-                .map(|step| step.unwrap_or(0.0) as f32)
+        // Where nothing reads a field, its null is the same as its absence.
+        let is_inert = |field: Field| !(plastic || grows) && rule.is_absent(field);
+        let step = |field: Field| match is_inert(field) {
+            true => Ok(0.0),
+            false => rule
+                .number(field, -MAX_SCALAR, MAX_SCALAR)
+                .map(|step| step.unwrap_or(0.0) as f32),
+        };
+        let window = match is_inert(Field::Window) {
+            true => None,
+            false => rule.whole(Field::Window, 0, i64::from(u16::MAX))?,
+        };
+        let delay = match rule.is_absent(Field::Delay) {
+            true => None,
+            false => rule.whole(Field::Delay, 0, i64::from(u8::MAX))?,
         };
         Ok(Mapping {
             source,
@@ -236,13 +257,9 @@ impl Reader<'_> {
                 constant: step(Field::Constant)?,
                 ltp: step(Field::Ltp)?,
                 ltd: step(Field::Ltd)?,
-                window: rule
-                    .whole(Field::Window, 0, i64::from(u16::MAX))?
-                    .unwrap_or(0) as u16,
+                window: window.unwrap_or(0) as u16,
             },
-            delay_bursts: rule
-                .whole(Field::Delay, 0, i64::from(u8::MAX))?
-                .unwrap_or(1) as u8,
+            delay_bursts: delay.unwrap_or(1) as u8,
         })
     }
 }
@@ -262,9 +279,11 @@ enum Field {
     Attractivity,
     Mode,
     Reward,
+    Punishment,
+    Modulators,
 }
 
-const FIELDS: [&str; 12] = [
+const FIELDS: [&str; 14] = [
     "morphology_id",
     "morphology_scalar",
     "postSynapticCurrent_multiplier",
@@ -277,6 +296,8 @@ const FIELDS: [&str; 12] = [
     "synapse_attractivity",
     "plasticity_mode",
     "reward_source_area",
+    "punishment_source_area",
+    "modulators",
 ];
 /// Maximum elements of an array; later fields occur only in objects.
 const MAX_RULE_ELEMENTS: usize = 9;
@@ -314,6 +335,16 @@ impl<'a> Rule<'a> {
         }
     }
 
+    /// Whether a field has a value with content.
+    fn is_stated(&self, field: Field) -> bool {
+        self.get(field).is_some_and(|value| !is_empty(value))
+    }
+
+    /// Whether a field is missing or null.
+    fn is_absent(&self, field: Field) -> bool {
+        self.get(field).is_none_or(Value::is_null)
+    }
+
     /// Keys of an object that have no effect.
     fn unknown(&self) -> impl Iterator<Item = &'a str> {
         let fields = match self {
@@ -346,11 +377,14 @@ impl<'a> Rule<'a> {
             .ok_or_else(|| Self::wrong(field, "a text needed", value))
     }
 
+    /// A flag; false if it is missing or null.
     fn flag(&self, field: Field) -> Result<bool> {
-        let value = self.get(field).ok_or_else(|| self.missing(field))?;
-        value
-            .as_bool()
-            .ok_or_else(|| Self::wrong(field, "true or false needed", value))
+        match self.get(field) {
+            None | Some(Value::Null) => Ok(false),
+            Some(value) => value
+                .as_bool()
+                .ok_or_else(|| Self::wrong(field, "true or false needed", value)),
+        }
     }
 
     /// Refuses synapses that should learn by another mode than the known one.
@@ -363,10 +397,15 @@ impl<'a> Rule<'a> {
                 kind(value)
             ))
         };
-        match (field(Field::Mode), field(Field::Reward)) {
-            (Some(mode), _) if mode.as_str() != Some(KNOWN_MODE) => Err(refused(Field::Mode, mode)),
-            (_, Some(area)) => Err(refused(Field::Reward, area)),
-            _ => Ok(()),
+        if let Some(mode) = field(Field::Mode)
+            && mode.as_str() != Some(KNOWN_MODE)
+        {
+            return Err(refused(Field::Mode, mode));
+        }
+        let rewards = [Field::Reward, Field::Punishment, Field::Modulators];
+        match rewards.into_iter().find(|reward| self.is_stated(*reward)) {
+            Some(reward) => Err(refused(reward, self.get(reward).unwrap_or(&Value::Null))),
+            None => Ok(()),
         }
     }
 

@@ -7,9 +7,9 @@ use std::sync::Arc;
 use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
-use super::record::kind;
+use super::record::{is_empty, kind};
 use super::relation::{Axis, Relation, SourceRule, TargetRule};
-use super::warnings::quoted;
+use super::warnings::{Warnings, quoted};
 
 /// Which target voxels a source voxel reaches.
 #[derive(Debug, Clone, PartialEq)]
@@ -82,8 +82,9 @@ enum Definition {
 }
 
 impl Morphologies {
-    /// Reads the section `neuron_morphologies`.
-    pub fn read(section: Option<&Value>) -> Result<Self> {
+    /// Reads the section `neuron_morphologies`. A definition without content has the meaning of its
+    /// built-in name.
+    pub fn read(section: Option<&Value>, warnings: &mut Warnings) -> Result<Self> {
         let mut defined = BTreeMap::new();
         let named = match section {
             None | Some(Value::Null) => None,
@@ -96,8 +97,14 @@ impl Morphologies {
             }
         };
         for (name, value) in named.into_iter().flatten() {
-            let definition = define(name, value)
-                .map_err(|error| error.at(format!("neuron_morphologies: {}", quoted(name))))?;
+            if is_empty(value) && core(name).is_some() {
+                continue;
+            }
+            let place = || format!("neuron_morphologies: {}", quoted(name));
+            let definition = define(name, value).map_err(|error| error.at(place()))?;
+            for key in keys_without_effect(value) {
+                warnings.add(format!("{}: key {} has no effect", place(), quoted(key)));
+            }
             defined.insert(name.clone(), definition);
         }
         Ok(Self {
@@ -168,11 +175,67 @@ impl Morphologies {
     }
 }
 
+/// The types with the keys of their parameters.
+const TYPES: [(&str, &[&str]); 6] = [
+    ("vectors", &["vectors"]),
+    ("patterns", &["patterns"]),
+    ("functions", &[]),
+    ("function", &[]),
+    (
+        "composite",
+        &["src_seed", "src_pattern", "mapper_morphology"],
+    ),
+    ("placeholder", &[]),
+];
+/// Keys of a definition for editors.
+const SHOWN_KEYS: [&str; 4] = [
+    "class",
+    "description",
+    "dimension_sensitive",
+    "morphology_name",
+];
+
+/// The type of a definition: as stated, or in the oldest files the key under which its vectors or
+/// patterns are.
+fn type_of(fields: &Map<String, Value>) -> Option<(&str, bool)> {
+    match fields.get("type") {
+        None => ["vectors", "patterns", "functions"]
+            .into_iter()
+            .find(|key| fields.contains_key(*key))
+            .map(|name| (name, true)),
+        Some(name) => Some((name.as_str()?, false)),
+    }
+}
+
+/// Keys of a valid definition that its type does not have.
+fn keys_without_effect(value: &Value) -> Vec<&str> {
+    let Some(fields) = value.as_object() else {
+        return Vec::new();
+    };
+    let (name, is_oldest) = type_of(fields).unwrap_or_default();
+    let known = TYPES
+        .iter()
+        .find(|(known, _)| *known == name)
+        .map_or(&[][..], |(_, keys)| keys);
+    let outer = fields.iter().filter(|(key, value)| {
+        let is_read = ["type", "parameters"].contains(&key.as_str()) || is_oldest && *key == name;
+        !is_read && !SHOWN_KEYS.contains(&key.as_str()) && !is_empty(value)
+    });
+    let parameters = fields.get("parameters").and_then(Value::as_object);
+    let inner = parameters
+        .into_iter()
+        .flatten()
+        .filter(|(key, value)| !known.contains(&key.as_str()) && !is_empty(value));
+    outer.chain(inner).map(|(key, _)| key.as_str()).collect()
+}
+
 fn define(name: &str, value: &Value) -> Result<Definition> {
     let fields = value
         .as_object()
         .ok_or_else(|| Error::data(format!("{} given; an object needed", kind(value))))?;
+    let (type_name, is_oldest) = type_of(fields).unzip();
     let parameters = match fields.get("parameters") {
+        _ if is_oldest == Some(true) => Some(fields),
         None | Some(Value::Null) => None,
         Some(Value::Object(parameters)) => Some(parameters),
         Some(other) => {
@@ -194,16 +257,20 @@ fn define(name: &str, value: &Value) -> Result<Definition> {
             _ => Ok(rows),
         }
     };
-    match fields.get("type").and_then(Value::as_str) {
+    match type_name {
         Some("vectors") => Ok(Definition::Vectors(
             rows("vectors")?.iter().map(vector).collect::<Result<_>>()?,
         )),
-        Some("patterns") => Ok(Definition::Relations(
-            rows("patterns")?
-                .iter()
-                .map(pattern)
-                .collect::<Result<_>>()?,
-        )),
+        Some("patterns") => {
+            let patterns = rows("patterns")?;
+            // The oldest files have a single pattern without an array around it.
+            if is_oldest == Some(true) && is_single(patterns) {
+                let pattern = pattern(&Value::Array(patterns.clone()))?;
+                return Ok(Definition::Relations(Arc::new([pattern])));
+            }
+            let patterns = patterns.iter().map(pattern);
+            Ok(Definition::Relations(patterns.collect::<Result<_>>()?))
+        }
         Some("functions" | "function") => Ok(function(name).unwrap_or(Definition::Unknown)),
         Some("composite") => composite(name, parameters),
         // The format's name for a morphology without rules: it makes no synapses.
@@ -217,6 +284,15 @@ fn define(name: &str, value: &Value) -> Result<Definition> {
             )))
         }
     }
+}
+
+/// Whether these are the two triples of one pattern.
+fn is_single(patterns: &[Value]) -> bool {
+    let is_triple = |side: &Value| {
+        side.as_array()
+            .is_some_and(|elements| elements.len() == 3 && !elements.iter().any(Value::is_array))
+    };
+    patterns.len() == 2 && patterns.iter().all(is_triple)
 }
 
 /// Three numbers.
@@ -360,6 +436,8 @@ fn core(name: &str) -> Option<Definition> {
         "all_to_0-0-0" => each(SourceRule::All, TargetRule::Between(0, 0)),
         "0-0-0_to_all" => each(at_origin, TargetRule::All),
         "all_to_all" => each(SourceRule::All, TargetRule::All),
+        // The format's name for a morphology without rules.
+        "placeholder" => Some(Definition::Relations(Arc::new([]))),
         _ => function(name),
     }
 }
@@ -476,8 +554,8 @@ mod tests {
         for name in BUILT_IN {
             assert!(core(name).is_some(), "{name}");
         }
-        let read = Morphologies::read(Some(&serde_json::json!({"mine": {"type": "placeholder"}})))
-            .expect("valid");
+        let section = serde_json::json!({"mine": {"type": "placeholder"}});
+        let read = Morphologies::read(Some(&section), &mut Warnings::default()).expect("valid");
         let error = read.unknown("random").to_string();
         assert!(
             error.starts_with("morphology \"random\" is unknown; known: mine, block_to_block, ")

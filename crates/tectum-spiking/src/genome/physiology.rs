@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
-use super::record::kind;
+use super::record::{self, is_same, kind};
 use super::warnings::{Warnings, quoted};
 
 /// Settings of the brain as a whole.
@@ -25,8 +25,10 @@ const DEFAULT_TIMESTEP_S: f64 = 0.1;
 const DEFAULT_QUEUE_DEPTH: u16 = 3;
 /// Maximum duration of a burst.
 const MAX_TIMESTEP_S: f64 = 3600.0;
+/// Keys that older files have next to the section; the older loader moves them into it.
+const MOVED_KEYS: [&str; 2] = ["burst_delay", "plasticity_queue_depth"];
 /// Keys that concern a brain's life cycle, not a run.
-const IGNORED_KEYS: [&str; 9] = [
+const IGNORED_KEYS: [&str; 8] = [
     "max_age",
     "evolution_burst_count",
     "ipu_idle_threshold",
@@ -34,25 +36,14 @@ const IGNORED_KEYS: [&str; 9] = [
     "sleep",
     "sleep_trigger_inactivity_window",
     "sleep_trigger_neural_activity_max",
-    "rate_modulated_leak",
     "genome_age",
 ];
 
 impl Physiology {
-    /// Reads the section `physiology`.
-    pub(super) fn read(section: Option<&Value>, warnings: &mut Warnings) -> Result<Self> {
-        let empty = Map::new();
-        let fields = match section {
-            None | Some(Value::Null) => &empty,
-            Some(Value::Object(fields)) => fields,
-            Some(other) => {
-                return Err(Error::data(format!(
-                    "physiology: {} given; an object needed",
-                    kind(other)
-                )));
-            }
-        };
-        for key in fields.keys() {
+    /// Reads the section `physiology`, with its keys that older files have next to it.
+    pub(super) fn read(sections: &Map<String, Value>, warnings: &mut Warnings) -> Result<Self> {
+        let fields = &fields(sections)?;
+        for (key, value) in fields {
             let is_read = [
                 "simulation_timestep",
                 "burst_delay",
@@ -60,7 +51,9 @@ impl Physiology {
                 "quantization_precision",
             ]
             .contains(&key.as_str());
-            if !is_read && !IGNORED_KEYS.contains(&key.as_str()) {
+            if key == "rate_modulated_leak" {
+                record::warn_unsupported(key, value, warnings);
+            } else if !is_read && !IGNORED_KEYS.contains(&key.as_str()) {
                 warnings.add(format!("physiology: key {} is unknown", quoted(key)));
             }
         }
@@ -81,6 +74,37 @@ impl Physiology {
             quantization_precision: precision(fields)?,
         })
     }
+}
+
+/// The section's keys, with those next to it; a key whose value is null is absent.
+fn fields(sections: &Map<String, Value>) -> Result<Map<String, Value>> {
+    let mut fields = match sections.get("physiology") {
+        None | Some(Value::Null) => Map::new(),
+        Some(Value::Object(fields)) => fields.clone(),
+        Some(other) => {
+            return Err(Error::data(format!(
+                "physiology: {} given; an object needed",
+                kind(other)
+            )));
+        }
+    };
+    fields.retain(|_, value| !value.is_null());
+    for key in MOVED_KEYS {
+        let Some(value) = sections.get(key).filter(|value| !value.is_null()) else {
+            continue;
+        };
+        match fields.get(key) {
+            Some(other) if !is_same(other, value) => {
+                return Err(Error::data(format!(
+                    "{key}: {} given next to physiology, where it is {}",
+                    kind(value),
+                    kind(other)
+                )));
+            }
+            _ => fields.insert(key.to_owned(), value.clone()),
+        };
+    }
+    Ok(fields)
 }
 
 fn timestep(fields: &Map<String, Value>, key: &str) -> Result<Option<f64>> {

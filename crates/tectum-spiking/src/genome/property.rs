@@ -44,6 +44,24 @@ pub(super) enum Property {
     Unsupported,
 }
 
+impl Property {
+    /// Whether its null is the same as its absence: no value of it changes a run, or only a text
+    /// does.
+    pub fn may_be_null(self) -> bool {
+        matches!(
+            self,
+            Property::Name
+                | Property::SubGroup
+                | Property::Devices
+                | Property::LeakVariability
+                | Property::CurrentMax
+                | Property::Degeneration
+                | Property::Shown
+                | Property::Unsupported
+        )
+    }
+}
+
 /// A property, its code in flat files, its keys in hierarchical files.
 type Spellings = (Property, &'static str, &'static [&'static str]);
 

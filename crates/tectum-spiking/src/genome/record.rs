@@ -73,7 +73,7 @@ fn flat<'a>(blueprint: &'a Map<String, Value>, warnings: &mut Warnings) -> Resul
             )),
         }
     }
-    Ok(spelled.records)
+    Ok(spelled.into_records(warnings))
 }
 
 /// Records by the spelling that the file uses; another spelling of the same id is rejected.
@@ -109,6 +109,23 @@ impl<'a> RecordIndex<'a> {
     }
 }
 
+impl<'a> RecordIndex<'a> {
+    /// The records, with a warning for each id of seven characters: the format has none, and the
+    /// newer loader leaves such an area out.
+    fn into_records(self, warnings: &mut Warnings) -> Vec<Record<'a>> {
+        for (spelling, index) in &self.by_spelling {
+            if spelling.len() == 7 {
+                warnings.add(format!(
+                    "area {}: the id {} has seven characters, not six or eight; one _ is added",
+                    self.records[*index].id,
+                    quoted(spelling)
+                ));
+            }
+        }
+        self.records
+    }
+}
+
 /// `{area}-{cx|nx}-{code}-{ending}` as area and code.
 fn split_flat(rest: &str) -> Option<(&str, &str)> {
     let at = rest.rfind("-cx-").or_else(|| rest.rfind("-nx-"))?;
@@ -135,13 +152,24 @@ fn hierarchical<'a>(
             record.insert_key(key, value, warnings)?;
         }
     }
-    Ok(spelled.records)
+    Ok(spelled.into_records(warnings))
 }
 
-fn warn_unsupported(key: &str, value: &Value, warnings: &mut Warnings) {
-    let is_off = matches!(value, Value::Null | Value::Bool(false))
-        || value.as_f64() == Some(0.0)
-        || value.as_str() == Some("");
+/// Whether a value states nothing: null, or a text, array or object without content.
+pub(super) fn is_empty(value: &Value) -> bool {
+    match value {
+        Value::Null => true,
+        Value::Bool(_) | Value::Number(_) => false,
+        Value::String(text) => text.is_empty(),
+        Value::Array(values) => values.is_empty(),
+        Value::Object(fields) => fields.is_empty(),
+    }
+}
+
+/// Warns about a key that has an effect in the newest reference and none here, unless its value
+/// disables it.
+pub(super) fn warn_unsupported(key: &str, value: &Value, warnings: &mut Warnings) {
+    let is_off = is_empty(value) || *value == Value::Bool(false) || value.as_f64() == Some(0.0);
     if !is_off {
         warnings.add(format!(
             "key {} is known, but has no effect here",
@@ -156,6 +184,9 @@ impl<'a> Record<'a> {
             // A single number for a threshold's increment has no meaning along three axes, unless
             // it is 0.
             if properties[0] == Property::ThresholdIncrementX && value.as_f64() == Some(0.0) {
+                return Ok(());
+            }
+            if value.is_null() && properties[0] == Property::PositionX {
                 return Ok(());
             }
             let values =
@@ -174,7 +205,7 @@ impl<'a> Record<'a> {
     }
 
     fn insert(&mut self, property: Property, key: String, value: &'a Value) -> Result<()> {
-        if property == Property::Shown {
+        if property == Property::Shown || value.is_null() && property.may_be_null() {
             return Ok(());
         }
         match self.entries.get(&property) {
@@ -270,7 +301,7 @@ impl<'a> Record<'a> {
 }
 
 /// Whether two values are equal; 1 and 1.0 are.
-fn is_same(left: &Value, right: &Value) -> bool {
+pub(super) fn is_same(left: &Value, right: &Value) -> bool {
     left == right
         || matches!((left.as_f64(), right.as_f64()), (Some(left), Some(right)) if left == right)
 }

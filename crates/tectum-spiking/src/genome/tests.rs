@@ -1,6 +1,7 @@
 //! Genomes read and expanded, case by case.
 
 mod errors;
+mod files;
 mod morphologies;
 mod mutations;
 mod spellings;

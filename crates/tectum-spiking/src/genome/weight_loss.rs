@@ -7,7 +7,7 @@ use serde::Serialize;
 use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
-use super::record::kind;
+use super::schema::{SCHEMA_KEY, schema};
 use crate::learning::WeightLoss;
 
 /// When the synapses of plastic mappings lose weight.
@@ -70,13 +70,10 @@ impl WeightLossReport {
 /// The newer engine brought version 2.1, `simulation_timestep` and `genome_schema_version`.
 fn detect(version: &str, sections: &Map<String, Value>) -> (WeightLoss, String) {
     let physiology = sections.get("physiology").and_then(Value::as_object);
-    let newer = if !["2", "2.0"].contains(&version) {
+    let newer = if schema(sections).is_some() {
+        Some(format!("the file has {SCHEMA_KEY} {version}"))
+    } else if !["2", "2.0"].contains(&version) {
         Some(format!("the file has version {version}"))
-    } else if let Some(schema) = sections.get("genome_schema_version") {
-        Some(format!(
-            "the file has genome_schema_version {}",
-            kind(schema)
-        ))
     } else {
         physiology
             .is_some_and(|fields| fields.contains_key("simulation_timestep"))

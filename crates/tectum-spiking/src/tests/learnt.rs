@@ -871,6 +871,75 @@ fn weights_that_all_reach_the_maximum_are_reported() {
     );
 }
 
+/// Each of two associative mappings between two areas has the synapses of its own direction; one
+/// alone has both.
+#[test]
+fn two_associative_mappings_learn_each_in_its_direction() {
+    use crate::genome::WeightLossPolicy;
+    let area = |size: u32, mappings: &str| {
+        format!(
+            r#"{{"block_boundaries": [{size}, 1, 1], "mp_charge_accumulation": true, "cortical_mapping_dst": {{{mappings}}}}}"#
+        )
+    };
+    let there = r#""target": [["associative_memory", 1, 1, true, 1, 10, 1]]"#;
+    let back = r#""source": [["associative_memory", 1, -1, true, 1, 33, 2]]"#;
+    let silent = r#""source": [["associative_memory", 1, -1, true, 1, 0, 2]]"#;
+    // Weights from the source to the target and back after all neurons fired once, and the sign of
+    // the latter.
+    for (there, back, expected) in [
+        (there, back, (Some(10), Some(33), true)),
+        (there, "", (Some(10), Some(10), false)),
+        ("", back, (Some(33), Some(33), true)),
+        (there, silent, (Some(10), None, false)),
+    ] {
+        let text = format!(
+            r#"{{"version": "2.1", "physiology": {{"plasticity_queue_depth": 1}}, "blueprint": {{"source": {}, "target": {}}}}}"#,
+            area(2, there),
+            area(3, back)
+        );
+        let genome = read(&text, WeightLossPolicy::Detect);
+        let options = ConnectOptions::default();
+        let mut inhibitory = Vec::new();
+        let synapses = GenomeSynapses::new(&genome, &options).expect("it works");
+        for mapping in 0..genome.mappings().len() {
+            let visited = synapses.visit(mapping, &mut || Ok(()), |source, synapse| {
+                inhibitory.extend((source >= 2).then_some(synapse.inhibitory));
+                Ok(())
+            });
+            visited.expect("it works");
+        }
+        assert!(inhibitory.iter().all(|sign| *sign == expected.2), "{text}");
+        let connected =
+            connect(&genome, options, &mut tectum::WorkProgress::ignore).expect("it works");
+        let network = Arc::new(connected.network);
+        for device in devices() {
+            let mut simulation =
+                Simulation::new(network.clone(), &device, &SimulationOptions::default())
+                    .expect("it works");
+            let inputs: Vec<(u32, f32)> = (0..5).map(|neuron| (neuron, 1.0)).collect();
+            simulation.inject(&inputs).expect("in range");
+            simulation.run(1).expect("it runs");
+            let synapses = simulation.plastic_synapses().expect("reads");
+            let weight = |is_back: bool| {
+                let mut weights = synapses
+                    .iter()
+                    .filter(|synapse| (synapse.source >= 2) == is_back)
+                    .map(|synapse| synapse.weight);
+                let first = weights.next()?;
+                assert!(weights.all(|weight| weight == first), "{text}");
+                Some(first)
+            };
+            assert_eq!(
+                (weight(false), weight(true)),
+                (expected.0, expected.1),
+                "{device:?}: {text}"
+            );
+            let pairs = 6 * [expected.0, expected.1].into_iter().flatten().count();
+            assert_eq!((synapses.len(), network.synapses()), (pairs, pairs as u64));
+        }
+    }
+}
+
 #[test]
 fn the_condition_of_a_loss_is_that_of_the_engine_of_the_file() {
     use crate::genome::WeightLossPolicy::{AnyFiring, Detect, SteadySource};

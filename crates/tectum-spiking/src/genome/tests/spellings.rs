@@ -188,3 +188,63 @@ fn ids_of_base64_are_the_same_areas_in_keys_destinations_and_regions() {
     );
     assert!(all.iter().all(|genome| *genome == all[0]), "{all:?}");
 }
+
+/// What a network is made of, and what is said of the genome.
+fn network(property: Property, key: Option<&str>) -> (Vec<u64>, String, Vec<String>) {
+    let mut area = json!({"block_boundaries": [2, 2, 2], "mp_charge_accumulation": false,
+        "cortical_mapping_dst": {"aaaaaa": [["lateral_-x", 1, 1, false], ["lateral_-y", 1, 1, false]]}});
+    if let Some(key) = key {
+        area[key] = match (property, key) {
+            (_, "block_boundaries" | "coordinate_3d" | "firing_threshold_increment") => {
+                json!([3, 2, 4])
+            }
+            // Below the current of the area, which is 1.
+            (Property::CurrentMax, _) => json!(0.5),
+            _ => value(property),
+        };
+    }
+    let genome = parse(&document(json!({"aaaaaa": area}), json!({})));
+    let connected = crate::connect(
+        &genome,
+        crate::ConnectOptions::default(),
+        &mut tectum::WorkProgress::ignore,
+    )
+    .expect("it works");
+    let parts = connected.network.fingerprint.words().to_vec();
+    let role = genome.areas()[0].role.name().to_owned();
+    (parts, role, [genome.warnings(), &connected.notes].concat())
+}
+
+#[test]
+fn every_property_has_an_effect_or_is_reported_or_describes() {
+    let describes = [
+        Property::Name,
+        Property::PositionX,
+        Property::Devices,
+        Property::Shown,
+    ];
+    let plain = network(Property::Name, None);
+    let triples = [
+        (Property::SizeX, "dimensions"),
+        (Property::PositionX, "coordinate_3d"),
+        (Property::ThresholdIncrementX, "firing_threshold_increment"),
+    ];
+    let keys = spellings()
+        .iter()
+        .flat_map(|(property, _, keys)| keys.iter().map(|key| (*property, *key)))
+        .chain(triples);
+    for (property, key) in keys {
+        // Of these the plain area has one spelling already.
+        let key = match property {
+            Property::SizeX => "block_boundaries",
+            Property::Destinations => "cortical_mapping_dst",
+            Property::ChargeAccumulation => "mp_charge_accumulation",
+            _ => key,
+        };
+        assert_eq!(
+            network(property, Some(key)) == plain,
+            describes.contains(&property),
+            "{property:?} {key}"
+        );
+    }
+}
