@@ -242,7 +242,7 @@ impl Head {
         self.poolings = pooling
             .poolings(&self.prompt)
             .map_err(|error| error.at(modules[1].config_path(folder).display()))?;
-        self.width = hidden * self.poolings.len();
+        self.width = hidden.saturating_mul(self.poolings.len());
         self.steps.clear();
         for (index, module) in modules.iter().enumerate().skip(2) {
             match module.name() {
