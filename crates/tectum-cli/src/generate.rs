@@ -177,14 +177,6 @@ pub fn generate(args: &GenerateArgs) -> Result<()> {
     )?
     .with_texts(prompts.len())?;
     bar.clear();
-    let known = decoder.sizes().vocab_size;
-    if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
-        return Err(Error::data(format!(
-            "{}: the tokenizer has {} tokens, the model {known}",
-            args.model.display(),
-            tokens.len()
-        )));
-    }
     let options = GenerateOptions {
         max_new_tokens: args.tokens,
         sampling: sampling(args),

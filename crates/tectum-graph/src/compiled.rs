@@ -11,7 +11,8 @@ use super::inputs::{Inputs, unknown};
 use super::{Graph, Node, ParameterLayout};
 
 /// A graph on a device: inputs are plan inputs, outputs plan outputs, the parameters one state, and
-/// graph states plan states, zero at first.
+/// graph states plan states, zero at first. Parameters have no default: a run is refused until those
+/// that an output depends on are set.
 ///
 /// It runs on the thread that calls [`CompiledGraph::run`], or as the [`Work`] of a
 /// [`Stream`](tectum::Stream).
@@ -30,7 +31,12 @@ struct Ports {
     outputs: Vec<(String, View)>,
     layout: ParameterLayout,
     weights: View,
+    /// Parameters that an output depends on and that have not been set yet, in their order.
+    unset: Vec<String>,
 }
+
+/// Maximum number of parameters that an error names.
+const MAX_NAMED: usize = 8;
 
 impl Graph {
     /// Compiles the [optimized](Graph::optimize) graph on its own for a device or [`Target::Auto`].
@@ -95,6 +101,12 @@ impl Graph {
             targets.push((node, view));
         }
         record(self, &mut plan, &feeds, &targets)?;
+        let needed = self.ancestors(self.outputs().map(|(_, node, _)| node));
+        let unset = self
+            .parameters()
+            .filter(|(_, node, _)| needed.contains(node))
+            .map(|(name, ..)| name.to_owned())
+            .collect();
         Ok((
             plan.finish()?,
             Ports {
@@ -103,6 +115,7 @@ impl Graph {
                 outputs,
                 layout,
                 weights,
+                unset,
             },
         ))
     }
@@ -146,7 +159,9 @@ impl CompiledGraph {
     /// errors of the device.
     pub fn set_parameter(&mut self, name: &str, data: &[f32]) -> Result<()> {
         let view = self.ports.layout.entry(name)?.view(self.ports.weights);
-        self.executable.write_state(view, data)
+        self.executable.write_state(view, data)?;
+        self.ports.unset.retain(|unset| unset != name);
+        Ok(())
     }
 
     /// Copies a parameter to the host.
@@ -181,16 +196,18 @@ impl CompiledGraph {
             || Ok(self.ports.layout.entry(name)?.view(self.ports.weights)),
             |(_, view)| Ok(*view),
         );
-        self.executable.write_state(view?, words)
+        self.executable.write_state(view?, words)?;
+        self.ports.unset.retain(|unset| unset != name);
+        Ok(())
     }
 
     /// Computes the outputs once.
     ///
     /// # Errors
-    /// `Invalid` before every input that an output depends on has been set once; as
-    /// [`Executable::run`].
+    /// `Invalid` before every input and every parameter that an output depends on has been set
+    /// once; as [`Executable::run`].
     pub fn run(&mut self) -> Result<RunStats> {
-        self.ports.inputs.check()?;
+        self.ports.check()?;
         let stats = self.executable.run()?;
         self.ran = true;
         Ok(stats)
@@ -244,7 +261,7 @@ impl CompiledGraph {
     /// # Errors
     /// As [`CompiledGraph::run`].
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
-        self.ports.inputs.check()?;
+        self.ports.check()?;
         self.executable.trace()
     }
 
@@ -258,7 +275,7 @@ impl Work for CompiledGraph {}
 
 impl TwoPhaseRun for CompiledGraph {
     fn begin(&mut self) -> Result<()> {
-        self.ports.inputs.check()?;
+        self.ports.check()?;
         self.executable.begin()
     }
 
@@ -266,6 +283,30 @@ impl TwoPhaseRun for CompiledGraph {
         let stats = self.executable.finish()?;
         self.ran = true;
         Ok(stats)
+    }
+}
+
+impl Ports {
+    /// Refuses a run before every input and parameter that an output depends on has been set.
+    fn check(&self) -> Result<()> {
+        self.inputs.check()?;
+        let Some(last) = self.unset.len().checked_sub(1) else {
+            return Ok(());
+        };
+        let (what, verb) = if last == 0 {
+            ("parameter", "has")
+        } else {
+            ("parameters", "have")
+        };
+        let named = &self.unset[..self.unset.len().min(MAX_NAMED)];
+        let rest = match self.unset.len() - named.len() {
+            0 => String::new(),
+            rest => format!(" and {rest} more"),
+        };
+        Err(Error::invalid(format!(
+            "{what} {}{rest} {verb} not been set",
+            named.join(", ")
+        )))
     }
 }
 

@@ -10,9 +10,10 @@
 //! g.output("y", y)?;
 //! let mut network = g.finish()?.compile(&Device::open("cpu")?)?;
 //! network.set_parameter("layer.weight", &[2.0, -1.0])?;
+//! network.set_parameter("layer.bias", &[0.5])?;
 //! network.set_input("x", &[3.0, 1.0])?;
 //! network.run()?;
-//! assert_eq!(network.output("y")?, [5.0]);
+//! assert_eq!(network.output("y")?, [5.5]);
 //! # Ok::<(), tectum::Error>(())
 //! ```
 //!

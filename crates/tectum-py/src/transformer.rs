@@ -84,15 +84,15 @@ impl Encoder {
             )
             .or_raise()?;
             Ok(Self {
-                width: inner.config().hidden_size,
+                width: inner.width(),
                 max_tokens: inner.max_tokens(),
                 inner: Exclusive::new(inner),
             })
         })
     }
 
-    /// The vectors of texts: float32 of shape (texts, width). Texts of more than `max_tokens` are
-    /// cut. Ctrl-C returns at once: the texts are completed without their caller, and the next call
+    /// The vectors of texts: float32 of shape (texts, width). The model's default prompt precedes
+    /// each text, and texts of more than `max_tokens` are cut. Ctrl-C returns at once: the texts are completed without their caller, and the next call
     /// waits for that.
     fn embed<'py>(&self, py: Python<'py>, texts: Sequence<String>) -> PyResult<Bound<'py, PyAny>> {
         let _call = process::enter(py)?;
@@ -253,22 +253,24 @@ impl Loaded {
             },
             ..work.options.clone()
         };
-        let prompts = work
-            .prompts
-            .iter()
-            .map(|prompt| match (prompt, self.tokens.as_ref()) {
-                (Prompt::Tokens(TokenNumbers(tokens)), _) => Ok(tokens.clone()),
-                (Prompt::Text(text), Some(tokens)) => tokens.encode(text),
-                (Prompt::Text(_), None) => Err(Error::invalid(
-                    "the model has no tokenizer.json: give the prompt as token numbers",
-                )),
-            });
-        let prompts = prompts.collect::<tectum::Result<Vec<_>>>()?;
-        let parts: Vec<&[u32]> = prompts.iter().map(Vec::as_slice).collect();
         let decoder = self
             .decoder
             .as_mut()
             .ok_or_else(|| Error::invalid("decoder: an earlier error lost it; open it again"))?;
+        let prompts = work.prompts.iter().enumerate().map(|(text, prompt)| {
+            match (prompt, self.tokens.as_ref()) {
+                (Prompt::Tokens(TokenNumbers(tokens)), _) => Ok(tokens.clone()),
+                (Prompt::Text(prompt), Some(tokens)) if decoder.len_of(text) > 0 => {
+                    tokens.encode_continued(prompt)
+                }
+                (Prompt::Text(prompt), Some(tokens)) => tokens.encode(prompt),
+                (Prompt::Text(_), None) => Err(Error::invalid(
+                    "the model has no tokenizer.json: give the prompt as token numbers",
+                )),
+            }
+        });
+        let prompts = prompts.collect::<tectum::Result<Vec<_>>>()?;
+        let parts: Vec<&[u32]> = prompts.iter().map(Vec::as_slice).collect();
         let tokens = self.tokens.as_ref().as_ref();
         generate_each(decoder, tokens, &parts, &options, show)
     }
@@ -438,15 +440,6 @@ impl Decoder {
             )
             .or_raise()?;
             let tokens = tokenizer(&path).or_raise()?;
-            let known = decoder.sizes().vocab_size;
-            if let Some(tokens) = tokens.as_ref().filter(|tokens| tokens.len() > known) {
-                return Err(Error::data(format!(
-                    "{}: the tokenizer has {} tokens, the model {known}",
-                    path.display(),
-                    tokens.len()
-                )))
-                .or_raise();
-            }
             let (parameters, context) = (decoder.parameters(), decoder.capacity());
             let tokens = Arc::new(tokens);
             let loaded = Loaded {
@@ -469,7 +462,8 @@ impl Decoder {
     /// highest score is taken; else one is drawn from the `top_k` highest scores (0 for all) and
     /// from the smallest set of probability `top_p`, by `seed`; each text after the first uses the
     /// next seed. Generation ends at a token that ends texts unless `ignore_end`, and at a text of
-    /// `stop`. With `continue_context` the prompt follows what was generated before.
+    /// `stop`. With `continue_context` the prompt follows what was generated before, without the
+    /// special tokens that the tokenizer puts around a first text.
     ///
     /// Returns a `Generation`, or a list of them for a list of prompts. Raises ValueError for a
     /// prompt that does not fit or a setting out of range; Ctrl-C ends after the present token.

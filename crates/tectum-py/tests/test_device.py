@@ -30,6 +30,7 @@ def test_auto_chooses_a_device_for_every_kind_of_work(models, tmp_path):
     graph.output("y", y)
     model, trainer = graph.compile(device="auto"), graph.trainer(graph.mse(y, graph.input("target", (4, 1))), device="auto")
     column = np.ones((4, 1), np.float32)
+    model.set_parameters({"weight": np.ones((1, 1))})
     model(x=column)
     trainer.step(x=column, target=column)
 

@@ -108,7 +108,11 @@ def test_letters_get_sizes_and_text_is_read_back():
     graph.output("y", graph.dense("layer", x, 2, "gelu"))
     assert graph.inputs == [("x", ("B", 3))] and [name for name, _ in graph.parameters] == ["layer.weight", "layer.bias"]
     assert str(tt.Graph.parse(str(graph))) == str(graph)
-    assert graph.compile(B=5)(x=values((5, 3)))["y"].shape == (5, 2)
+    network = graph.compile(B=5)
+    with pytest.raises(ValueError, match="parameters layer.weight, layer.bias have not been set"):
+        network(x=values((5, 3)))
+    network.set_parameters({"layer.weight": values((3, 2)), "layer.bias": np.zeros((1, 2))})
+    assert network(x=values((5, 3)))["y"].shape == (5, 2)
 
 
 def test_refusals_name_what_is_wrong():

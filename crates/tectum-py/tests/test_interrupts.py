@@ -126,6 +126,7 @@ def test_signals_reach_calls_of_every_kind(tmp_path):
     deep, deep_loss = layers(8, 1200)
     model, trainer = graph.compile(), graph.trainer(loss)
     trainer.initialize(1)
+    model.set_parameters(trainer.parameters)
     x, text, deep_text = np.zeros((1024, 1024), np.float32), "the small cat " * 200_000, str(deep)
     works = {
         "field": lambda: tt.Field(2, 1, shape=(64, 64, 64, 128)),
@@ -200,6 +201,7 @@ def test_conversions_of_arguments_may_use_the_object(models):
     y = graph.dense("layer", x, 3)
     graph.output("y", y)
     model, trainer = graph.compile(), graph.trainer(graph.cross_entropy(y, label))
+    model.set_parameters({"layer.weight": np.zeros((2, 3)), "layer.bias": np.zeros((1, 3))})
     field, network, batch = tt.Field(2, 1, shape=(4, 4, 4, 32)), tt.Network(models / "cart_pole.onnx"), tt.BodyBatch("cart_pole", 2)
     body, brain = tt.body("pendulum"), tt.brain("lqr", "pendulum")
     plan = tt.Plan()

@@ -1,3 +1,5 @@
+import json
+import pathlib
 import threading
 
 import numpy as np
@@ -50,6 +52,48 @@ def test_a_context_continues(decoder):
     tokens = decoder.encode("the small cat")
     decoder.generate(tokens[:1], max_new_tokens=0)
     assert decoder.generate(tokens[1:], max_new_tokens=6, continue_context=True).tokens == expected
+
+
+def test_a_context_continues_after_all_generated_tokens(decoder):
+    prompt, following = [47, 78, 336, 221], [5, 6, 7]
+    settings = {"max_new_tokens": 8, "ignore_end": True}
+    first = decoder.generate(prompt, **settings)
+    second = decoder.generate(following, continue_context=True, **settings)
+    assert second.tokens == decoder.generate(prompt + first.tokens + following, **settings).tokens
+
+
+def test_only_the_first_text_of_a_context_gets_a_beginning_token(tmp_path):
+    folder = tt.sample("sample-decoder", tmp_path)
+    path = pathlib.Path(folder) / "tokenizer.json"
+    tokenizer = json.loads(path.read_text())
+    beginning = {"id": "<|end|>", "ids": [0], "tokens": ["<|end|>"]}
+    tokenizer["post_processor"] = {
+        "type": "TemplateProcessing",
+        "single": [{"SpecialToken": {"id": "<|end|>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+        "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+        "special_tokens": {"<|end|>": beginning},
+    }
+    path.write_text(json.dumps(tokenizer))
+    decoder, settings = tt.Decoder(folder, context=64), {"max_new_tokens": 4, "ignore_end": True}
+    tokens = [decoder.encode(text) for text in ("the small", " cat")]
+    assert [row[0] for row in tokens] == [0, 0]
+    first = decoder.generate("the small", continue_context=True, **settings)
+    second = decoder.generate(" cat", continue_context=True, **settings)
+    assert (first.prompt_tokens, second.prompt_tokens) == (len(tokens[0]), len(tokens[1]) - 1)
+    assert second.tokens == decoder.generate(tokens[0] + first.tokens + tokens[1][1:], **settings).tokens
+
+
+def test_only_tokens_outside_the_table_are_refused(tmp_path):
+    folder = tt.sample("sample-decoder", tmp_path)
+    path = pathlib.Path(folder) / "tokenizer.json"
+    tokenizer = json.loads(path.read_text())
+    rest = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+    tokenizer["added_tokens"].append({"id": 512, "content": "<|new|>", **rest})
+    path.write_text(json.dumps(tokenizer))
+    decoder = tt.Decoder(folder, context=64)
+    assert len(decoder.generate("the small cat", max_new_tokens=2, ignore_end=True).tokens) == 2
+    with pytest.raises(ValueError, match="token 512 .*new.*; the model has 512"):
+        decoder.generate("a<|new|>")
 
 
 def test_a_dropped_stream_ends(decoder):

@@ -47,16 +47,16 @@ pub fn cache_errors(
     tokens: &[u32],
 ) -> Result<Vec<CacheError>> {
     let config = Config::read(folder)?;
-    if tokens.is_empty()
-        || tokens.len() > config.max_position_embeddings
-        || tokens
-            .iter()
-            .any(|token| *token as usize >= config.vocab_size)
-    {
-        let (most, known) = (config.max_position_embeddings, config.vocab_size);
+    let (most, known) = (config.max_position_embeddings, config.vocab_size);
+    if !(1..=most).contains(&tokens.len()) {
         return Err(Error::invalid(format!(
-            "{} tokens; the model takes 1 to {most}, each of {known}",
+            "{} tokens; the model takes 1 to {most}",
             tokens.len()
+        )));
+    }
+    if let Some(token) = tokens.iter().find(|token| **token as usize >= known) {
+        return Err(Error::invalid(format!(
+            "token {token}; the model has {known}"
         )));
     }
     let model = Model::read(folder, &config)?;

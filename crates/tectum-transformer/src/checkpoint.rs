@@ -10,9 +10,11 @@ use super::SafetensorsWeights;
 use super::config::{ConfigFile, ModelPath};
 use super::decoder_graph::DecoderSizes;
 use super::families;
+use super::family::{DecoderModel, Family, HEAD};
 #[cfg(feature = "gguf")]
 use super::gguf::GgufModel;
 use super::gguf_file;
+use super::head::module_folders;
 
 /// A decoder's folder or file, read once: its sizes, graph and settings, and where the weights are.
 /// No weight is read until it is put on a device ([`Decoder::new`](super::Decoder::new)).
@@ -32,8 +34,8 @@ enum Tensors {
     File(Box<GgufModel>),
 }
 
-/// The files of a model: the GGUF file, or every `.json` and `.safetensors` of a folder, in name
-/// order.
+/// The files of a model: the GGUF file, or every `.json` and `.safetensors` of a folder and of the
+/// folders that its `modules.json` lists, in name order.
 ///
 /// # Errors
 /// `Io` for a folder that cannot be listed; as [`gguf_file`].
@@ -41,11 +43,16 @@ pub fn input_files(path: &Path) -> Result<Vec<PathBuf>> {
     if let Some(file) = gguf_file(path)? {
         return Ok(vec![file]);
     }
-    let failed = |source| Error::io(path.display(), source);
-    let entries = std::fs::read_dir(path)
-        .map_err(failed)?
-        .collect::<std::io::Result<Vec<_>>>()
-        .map_err(failed)?;
+    let mut entries = Vec::new();
+    let folders = module_folders(path)
+        .into_iter()
+        .filter(|folder| folder.is_dir());
+    for folder in std::iter::once(path.to_owned()).chain(folders) {
+        let failed = |source| Error::io(folder.display(), source);
+        for entry in std::fs::read_dir(&folder).map_err(failed)? {
+            entries.push(entry.map_err(failed)?);
+        }
+    }
     let is_read = |file: &PathBuf| {
         file.extension()
             .is_some_and(|ending| ending == "json" || ending == "safetensors")
@@ -60,7 +67,9 @@ pub fn input_files(path: &Path) -> Result<Vec<PathBuf>> {
 }
 
 impl Checkpoint {
-    /// Opens a folder or a GGUF file; reads no tensor.
+    /// Opens a folder or a GGUF file and checks that its tensors have the names, shapes and types
+    /// that the model needs; reads none of them, except to compare `lm_head.weight` with the table of
+    /// tokens where `tie_word_embeddings` says that they are one.
     ///
     /// # Errors
     /// As [`super::Decoder::open`].
@@ -144,28 +153,60 @@ impl Checkpoint {
         let Some(family) = config.family()?.and_then(|name| families::named(&name)) else {
             return Err(config.refused_family()?);
         };
-        let model = (family.read)(&config)?;
+        let mut model = (family.read)(&config)?;
         check(model.sizes()).map_err(|error| error.at(&place))?;
-        let (sizes, graph, prefix, first) = (
-            model.sizes().clone(),
-            model.build()?,
-            family.prefix,
-            family.first_tensor,
-        );
+        let (prefix, first) = (family.prefix, family.first_tensor);
         let weights = SafetensorsWeights::open(folder)?;
         // Files with only the inner model lack the prefix of every name.
         let is_inner = weights
             .entries()
             .all(|(name, _)| name != format!("{prefix}{first}"))
             && weights.entries().any(|(name, _)| name == first);
-        let tensors = Tensors::Folder(weights, if is_inner { prefix } else { "" }, config);
-        log(folder, &sizes);
-        Ok(Checkpoint {
-            sizes,
-            graph,
-            tensors,
+        let lacking = if is_inner { prefix } else { "" };
+        fit(&mut *model, family, &weights, &prefix[lacking.len()..]);
+        let model = Checkpoint {
+            sizes: model.sizes().clone(),
+            graph: model.build()?,
+            tensors: Tensors::Folder(weights, lacking, config),
+        };
+        model.check_tensors()?;
+        log(folder, &model.sizes);
+        Ok(model)
+    }
+
+    /// Checks that every parameter has a tensor of its shape that can be read.
+    fn check_tensors(&self) -> Result<()> {
+        let Tensors::Folder(weights, ..) = &self.tensors else {
+            return Ok(());
+        };
+        self.graph.parameters().try_for_each(|(name, _, shape)| {
+            let sizes = shape
+                .sizes()
+                .expect("invariant: parameters have no letters");
+            weights.check(&self.tensor(name), &sizes)
         })
     }
+}
+
+/// Fits a model to the tensors of its files, whose names begin with `prefix`.
+///
+/// Scores come from a tensor of their own if there is one that differs from the table of tokens,
+/// whatever `tie_word_embeddings` says, as in transformers. The graph ends with the first layer that
+/// the files lack: the check of its tensors then names it, without the work for all later ones.
+fn fit(model: &mut dyn DecoderModel, family: &Family, weights: &SafetensorsWeights, prefix: &str) {
+    let table = format!("{prefix}{}", family.first_tensor);
+    let has_head = weights.entries().any(|(name, _)| name == HEAD);
+    let sizes = model.sizes_mut();
+    if sizes.tied_embeddings && has_head && !weights.are_same([HEAD, &table]) {
+        tracing::warn!(
+            "tie_word_embeddings is true, but {HEAD} differs from {table}: scores are computed with {HEAD}"
+        );
+        sizes.tied_embeddings = false;
+    }
+    let layers = (0..sizes.layers)
+        .take_while(|layer| weights.has_prefix(&format!("{prefix}{}{layer}.", family.layers)))
+        .count();
+    sizes.layers = sizes.layers.min(layers + 1);
 }
 
 fn log(path: &Path, sizes: &DecoderSizes) {

@@ -1,5 +1,4 @@
-//! The configuration in a model's folder: `config.json`, and how sentence encoders pool one vector
-//! from a text.
+//! The configuration in a model's folder: `config.json` and `generation_config.json`.
 
 use std::path::{Path, PathBuf};
 
@@ -186,47 +185,6 @@ pub struct Config {
     pub position_embedding_type: Option<String>,
 }
 
-/// How the vectors of a text's tokens are pooled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Pooling {
-    /// Their mean.
-    Mean,
-    /// The first, that of `[CLS]`.
-    First,
-}
-
-/// `1_Pooling/config.json`.
-#[derive(Deserialize)]
-struct PoolingConfig {
-    #[serde(default)]
-    pooling_mode_cls_token: bool,
-    #[serde(default)]
-    pooling_mode_mean_tokens: bool,
-}
-
-/// An entry of `modules.json`.
-#[derive(Deserialize)]
-struct Module {
-    #[serde(rename = "type")]
-    kind: String,
-    path: String,
-}
-
-/// `sentence_bert_config.json`.
-#[derive(Deserialize)]
-struct SentenceConfig {
-    max_seq_length: Option<usize>,
-}
-
-/// The steps after the encoder.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Head {
-    pub pooling: Pooling,
-    pub normalized: bool,
-    /// Maximum tokens of a text, if the folder defines it.
-    pub max_tokens: Option<usize>,
-}
-
 impl Config {
     /// Reads and checks a folder's `config.json`.
     ///
@@ -300,45 +258,6 @@ pub(super) fn activation(key: &str, name: &str) -> Result<tectum::Activation> {
         other => Err(Error::unsupported(format!(
             "{key} {other:?}; gelu, gelu_new, relu and silu are supported"
         ))),
-    }
-}
-
-impl Head {
-    /// Reads what sentence encoders keep next to their weights; mean and normalisation by default.
-    pub fn read(folder: &Path) -> Result<Head> {
-        let mut head = Head {
-            pooling: Pooling::Mean,
-            normalized: true,
-            max_tokens: None,
-        };
-        let modules = folder.join("modules.json");
-        if modules.exists() {
-            let list: Vec<Module> = read_json(&modules)?;
-            head.normalized = list.iter().any(|module| module.kind.ends_with("Normalize"));
-            if let Some(module) = list.iter().find(|module| module.kind.ends_with("Pooling")) {
-                let path = folder.join(&module.path).join("config.json");
-                let config: PoolingConfig = read_json(&path)?;
-                head.pooling = match (
-                    config.pooling_mode_mean_tokens,
-                    config.pooling_mode_cls_token,
-                ) {
-                    (true, false) => Pooling::Mean,
-                    (false, true) => Pooling::First,
-                    _ => {
-                        return Err(Error::unsupported(format!(
-                            "{}: the mean of all tokens or the first alone is supported",
-                            path.display()
-                        )));
-                    }
-                };
-            }
-        }
-        let sentence = folder.join("sentence_bert_config.json");
-        if sentence.exists() {
-            let config: SentenceConfig = read_json(&sentence)?;
-            head.max_tokens = config.max_seq_length;
-        }
-        Ok(head)
     }
 }
 

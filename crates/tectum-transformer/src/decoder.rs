@@ -250,6 +250,22 @@ impl Decoder {
         self.contexts[text].token_ids.len()
     }
 
+    /// The tokens of the context of a text; none if there is no such text.
+    pub(super) fn tokens_of(&self, text: usize) -> &[u32] {
+        self.contexts
+            .get(text)
+            .map_or(&[], |context| &context.token_ids)
+    }
+
+    /// Adds a token to the context of a text without running it: it runs with the next ones. A full
+    /// context stays as it is, since nothing can follow.
+    pub(super) fn defer(&mut self, text: usize, token: u32) {
+        let context = &mut self.contexts[text];
+        if context.token_ids.len() < self.capacity {
+            context.token_ids.push(token);
+        }
+    }
+
     /// Whether every context is empty.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -10,11 +10,11 @@ use tectum::{
 };
 use tectum_graph::Graph;
 
-use super::config::{Head, Pooling};
 use super::context::bucket;
 use super::device_weights::DeviceWeights;
 use super::encoder::{Encoder, RecordedRun};
-use super::{Config, Tokens};
+use super::head::{Head, HeadStep};
+use super::{Config, Pooling, Tokens};
 
 /// Maximum texts of a run; fewer run in powers of two, so that few plans cover all counts.
 const MAX_BATCH: usize = 8;
@@ -44,7 +44,7 @@ pub struct Embedding {
     /// Tokens of the text that were cut off at the model's maximum, which the vector does not
     /// represent.
     pub cut_tokens: usize,
-    /// \[D\], of length 1 where the model normalises.
+    /// [`Embedder::width`] numbers, of length 1 if the model normalises last.
     pub vector: Vec<f32>,
 }
 
@@ -148,7 +148,7 @@ impl Embedder {
             (self.config.clone(), self.tokens.clone(), self.graph.clone());
         Ok(Embedder {
             config,
-            head: self.head,
+            head: self.head.clone(),
             tokens,
             max_tokens: self.max_tokens,
             graph,
@@ -164,9 +164,29 @@ impl Embedder {
         &self.config
     }
 
-    /// How the vectors of tokens are pooled, and whether the result is normalised to length 1.
-    pub fn pooling(&self) -> (Pooling, bool) {
-        (self.head.pooling, self.head.normalized)
+    /// How the vectors of tokens are pooled; the results of several are concatenated.
+    pub fn poolings(&self) -> &[Pooling] {
+        &self.head.poolings
+    }
+
+    /// The steps on the pooled vector, in order, in words: dense layers, norms, truncation.
+    pub fn steps(&self) -> impl Iterator<Item = String> + '_ {
+        self.head.steps.iter().map(HeadStep::to_string)
+    }
+
+    /// Whether vectors have length 1: normalisation is the last step.
+    pub fn normalized(&self) -> bool {
+        self.head.steps.last() == Some(&HeadStep::Normalize)
+    }
+
+    /// Numbers of a vector.
+    pub fn width(&self) -> usize {
+        self.head.width
+    }
+
+    /// The model's default prompt, which precedes every text; usually empty.
+    pub fn prompt(&self) -> &str {
+        &self.head.prompt
     }
 
     /// Maximum tokens of a text; longer ones are truncated.
@@ -207,17 +227,18 @@ impl Embedder {
         self.run_ns as f64 / 1e9
     }
 
-    /// The vectors of texts, in their order. Texts of more than [`Embedder::max_tokens`] are cut.
+    /// The vectors of texts, in their order. The model's default prompt precedes each text, and
+    /// texts of more than [`Embedder::max_tokens`] are cut.
     ///
     /// Texts of similar length run together, padded to the next multiple of 8 up to 64 tokens, of
     /// 16 up to 128, then of 32; no token attends to padding.
     ///
     /// # Errors
-    /// Device errors.
+    /// `Invalid` for a text with a token that the model lacks; device errors.
     pub fn embed(&mut self, texts: &[&str]) -> Result<Vec<Embedding>> {
         let encoded: Result<Vec<(Vec<u32>, usize)>> = texts
             .iter()
-            .map(|text| self.tokens.encode_counted(text))
+            .map(|text| self.tokens.encode_counted(&self.head.prompted(text)))
             .collect();
         let (tokens, cut): (Vec<_>, Vec<_>) = encoded?.into_iter().unzip();
         let embeddings = self.embed_tokens(tokens)?;
@@ -228,7 +249,7 @@ impl Embedder {
             .collect())
     }
 
-    /// The vectors of tokenized texts.
+    /// The vectors of tokenized texts, without a prompt.
     ///
     /// # Errors
     /// `Invalid` for a text of no or too many tokens, or an unknown token; device errors.
@@ -240,7 +261,10 @@ impl Embedder {
             if tokens.is_empty() || tokens.len() > self.max_tokens || strange.is_some() {
                 let (text, most, rows) = (index + 1, self.max_tokens, self.config.vocab_size);
                 return Err(Error::invalid(match strange {
-                    Some(token) => format!("text {text}: token {token}; the model has {rows}"),
+                    Some(token) => format!(
+                        "text {text}: token {}; the model has {rows}",
+                        self.tokens.describe(*token)
+                    ),
                     None => format!(
                         "text {text}: {} tokens; 1 to {most} are needed",
                         tokens.len()
@@ -262,7 +286,7 @@ impl Embedder {
             let (now, later) = rest.split_at(batch);
             let texts: Vec<&[u32]> = now.iter().map(|&index| tokens[index].as_slice()).collect();
             let made = self.run(&texts, time)?;
-            for (&index, vector) in now.iter().zip(made.chunks_exact(self.config.hidden_size)) {
+            for (&index, vector) in now.iter().zip(made.chunks_exact(self.head.width)) {
                 vectors[index] = vector.to_vec();
             }
             rest = later;
@@ -280,9 +304,9 @@ impl Embedder {
 
     /// One run: the vectors, concatenated.
     fn run(&mut self, texts: &[&[u32]], time: usize) -> Result<Vec<f32>> {
-        let pooling = self.head.pooling;
+        let poolings: Vec<Pooling> = self.head.weighted().collect();
         let encoding = self.encoding(texts.len(), time)?;
-        encoding.fill(texts, pooling);
+        encoding.fill(texts, &poolings);
         let start = std::time::Instant::now();
         let stats = encoding.run.run()?;
         let nanoseconds = start.elapsed().as_nanos() as u64;
@@ -327,12 +351,7 @@ impl Embedder {
             pool,
             embedding,
             ..
-        } = RecordedRun::record(
-            &self.resident.prepared,
-            batch,
-            time,
-            self.config.hidden_size,
-        )?;
+        } = RecordedRun::record(&self.resident.prepared, batch, time, self.head.width)?;
         let (run, bytes) = self.resident.compile(plan, weights, &[])?;
         Ok(EncoderPlan {
             batch,
@@ -377,8 +396,8 @@ impl Embedder {
 }
 
 impl EncoderPlan {
-    /// Writes tokens, the padding mask, and the weight of each token in its text's vector.
-    fn fill(&mut self, texts: &[&[u32]], pooling: Pooling) {
+    /// Writes tokens, the padding mask, and the weight of each token in each pooling of its text.
+    fn fill(&mut self, texts: &[&[u32]], poolings: &[Pooling]) {
         let time = self.time;
         let ids = self.run.input::<u32>(self.ids);
         ids.fill(0);
@@ -392,11 +411,13 @@ impl EncoderPlan {
             .for_each(|(mask, text)| mask[..text.len()].fill(0.0));
         let pool = self.run.input::<f32>(self.pool);
         pool.fill(0.0);
-        pool.chunks_exact_mut(time)
+        for (rows, text) in pool
+            .chunks_exact_mut(time * poolings.len().max(1))
             .zip(texts)
-            .for_each(|(pool, text)| match pooling {
-                Pooling::Mean => pool[..text.len()].fill(1.0 / text.len() as f32),
-                Pooling::First => pool[0] = 1.0,
-            });
+        {
+            for (row, pooling) in rows.chunks_exact_mut(time).zip(poolings) {
+                pooling.weights(&mut row[..text.len()]);
+            }
+        }
     }
 }

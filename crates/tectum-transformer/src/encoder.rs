@@ -6,9 +6,11 @@ use tectum::operation::product::panel_format::PanelFormat;
 use tectum::{DType, Error, LayoutPreferences, PlanBuilder, Result, View};
 use tectum_graph::{Graph, RecordedNode, Shape};
 
-use super::config::{ConfigFile, Head, ModelPath};
+use super::config::{ConfigFile, ModelPath};
+use super::encoder_weights::EncoderWeights;
+use super::head::Head;
 use super::prepared_graph::PreparedGraph;
-use super::{Bert, Config, SafetensorsWeights, Tokens, gguf_file};
+use super::{Bert, Config, Tokens, gguf_file};
 
 /// An encoder's folder, read once: configuration, tokenizer and graph, and where the weights are.
 /// No weight is read until it is put on a device ([`Embedder::new`](super::Embedder::new)).
@@ -20,7 +22,7 @@ pub struct Encoder {
     /// Maximum tokens of a text.
     pub(super) max_tokens: usize,
     pub(super) graph: Graph,
-    pub(super) weights: SafetensorsWeights,
+    pub(super) weights: EncoderWeights,
 }
 
 /// A recorded run.
@@ -39,32 +41,40 @@ impl Encoder {
     /// Reads a model's folder.
     ///
     /// # Errors
-    /// As [`Config::read`], [`Tokens::read`] and [`SafetensorsWeights::open`]; `Data` if the
-    /// tokenizer has more tokens than the model; `Unsupported` for a GGUF file.
+    /// As [`Config::read`], [`Tokens::read`] and
+    /// [`SafetensorsWeights::open`](super::SafetensorsWeights::open); `Data`, naming tensor and
+    /// file, for weights that do not fit the configuration; `Unsupported` for a GGUF file, or a
+    /// step after the encoder that is not applied here.
     pub fn read(folder: &Path) -> Result<Encoder> {
         if let Some(file) = gguf_file(folder)?.filter(|file| file.exists()) {
-            let needed = "it holds a decoder, which `tectum generate` runs; an encoder is a folder with config.json";
-            return Err(Error::unsupported(format!("{}: {needed}", file.display())));
+            let holds = contents_of_gguf(&file)?;
+            return Err(Error::unsupported(format!(
+                "{}: {holds}; an encoder is a folder with config.json",
+                file.display()
+            )));
         }
         Encoder::of_folder(folder, &ConfigFile::read(folder, ModelPath::Folder)?)
     }
 
     pub(super) fn of_folder(folder: &Path, config: &ConfigFile) -> Result<Encoder> {
-        let (config, head) = (Config::of(config)?, Head::read(folder)?);
+        let config = Config::of(config)?;
+        let head = Head::read(folder, config.hidden_size)?;
         let max_tokens = head
             .max_tokens
             .unwrap_or(usize::MAX)
             .min(config.max_position_embeddings);
         let tokens = Tokens::read(folder, Some(max_tokens))?;
-        if tokens.len() > config.vocab_size {
-            let (tokens, rows) = (tokens.len(), config.vocab_size);
-            return Err(Error::data(format!(
-                "{}: the tokenizer has {tokens} tokens, the model {rows}",
-                folder.display()
-            )));
-        }
-        let graph = Bert::build(&config, head)?.graph;
-        let weights = SafetensorsWeights::open(folder)?;
+        let weights = EncoderWeights::open(folder, &head)?;
+        // Up to the first layer that the files lack, which the check then names.
+        let layers = (0..config.num_hidden_layers)
+            .take_while(|layer| weights.has_prefix(&format!("encoder.layer.{layer}.")))
+            .count();
+        let read = Config {
+            num_hidden_layers: config.num_hidden_layers.min(layers + 1),
+            ..config.clone()
+        };
+        let graph = Bert::build(&read, &head)?.graph;
+        weights.check(&graph)?;
         tracing::info!(path = %folder.display(), layers = config.num_hidden_layers, width = config.hidden_size, tokens = config.vocab_size, "encoder opened");
         Ok(Encoder {
             config,
@@ -88,6 +98,17 @@ impl Encoder {
     }
 }
 
+/// What a GGUF file holds.
+#[cfg(feature = "gguf")]
+fn contents_of_gguf(file: &Path) -> Result<String> {
+    super::gguf::contents(file)
+}
+
+#[cfg(not(feature = "gguf"))]
+fn contents_of_gguf(_: &Path) -> Result<String> {
+    Ok("GGUF files are read as decoders alone".to_owned())
+}
+
 impl RecordedRun {
     /// Records a run over texts of up to `time` tokens, whose vectors have `width` numbers.
     pub fn record(
@@ -109,10 +130,14 @@ impl RecordedRun {
             Ok(view)
         };
         let ids = input("ids", DType::U32, batch * time)?;
-        let [mask, pool] = [
-            input("mask", DType::F32, batch * time)?,
-            input("pool", DType::F32, batch * time)?,
-        ];
+        let pool_len = graph
+            .inputs()
+            .find(|(name, ..)| *name == "pool")
+            .and_then(|(.., shape)| shape.elements())
+            .expect("invariant: the encoder has it, of sizes");
+        let [mask, pool] = [("mask", batch * time), ("pool", pool_len)]
+            .map(|(name, len)| input(name, DType::F32, len));
+        let (mask, pool) = (mask?, pool?);
         let embedding = plan.output("embedding", DType::F32, batch * width);
         let nodes = graph.record_listed(
             &mut plan,

@@ -217,7 +217,7 @@ impl Encoder {
             &prepared,
             1,
             bucket(tokens).min(self.max_tokens),
-            self.config.hidden_size,
+            self.head.width,
         )?;
         Ok(RunExplanation::new(
             &run.plan.finish()?,

@@ -6,6 +6,9 @@ use tectum_graph::Graph;
 use super::config::ConfigFile;
 use super::decoder_graph::DecoderSizes;
 
+/// The parameter that gives scores where the table of tokens does not.
+pub(super) const HEAD: &str = "lm_head.weight";
+
 /// A family, next to its graph; `families.rs` lists all.
 #[cfg_attr(
     not(feature = "gguf"),
@@ -17,7 +20,7 @@ pub(super) struct Family {
     pub name: &'static str,
     /// Prefix of parameter names that files with only the inner model lack.
     pub prefix: &'static str,
-    /// A tensor that every file has, without the prefix.
+    /// The table of tokens, which every file has, without the prefix.
     pub first_tensor: &'static str,
     /// What precedes the number of a layer in parameter names.
     pub layers: &'static str,
@@ -37,6 +40,9 @@ pub(super) struct Family {
 pub(super) trait DecoderModel {
     /// Its sizes.
     fn sizes(&self) -> &DecoderSizes;
+
+    /// Its sizes, to be changed before the graph is built.
+    fn sizes_mut(&mut self) -> &mut DecoderSizes;
 
     /// The graph, as [`DecoderGraph`](super::decoder_graph::DecoderGraph) describes it.
     ///

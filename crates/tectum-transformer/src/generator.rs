@@ -67,8 +67,8 @@ pub struct Generation {
 /// `show` receives the text as it becomes final, without a tokenizer each token's number and a
 /// space.
 ///
-/// The context continues: a decoder may receive the next part of a conversation. The last sampled
-/// token is not fed.
+/// The context continues: it ends with the generated tokens, and the prompt of the next call follows
+/// them. The last of them has not run yet: it runs with that prompt.
 ///
 /// # Errors
 /// `Invalid` for texts to stop at without a tokenizer, an empty text to stop at, or as
@@ -114,7 +114,22 @@ pub fn generate_each(
     let known = decoder.sizes().vocab_size;
     let mut texts = Vec::with_capacity(prompts.len());
     for (index, prompt) in prompts.iter().enumerate() {
-        texts.push(Text::new(tokens, prompt, options, index, known)?);
+        let strange = prompt.iter().find(|token| **token as usize >= known);
+        if let (Some(token), Some(tokens)) = (strange, tokens) {
+            return Err(Error::invalid(format!(
+                "{}token {}; the model has {known}",
+                place(index, prompts.len()),
+                tokens.describe(*token)
+            )));
+        }
+        let before = [decoder.tokens_of(index), prompt].concat();
+        texts.push(Text::new(
+            tokens,
+            (prompt.len(), &before),
+            options,
+            index,
+            known,
+        )?);
     }
     let start = Instant::now();
     let mut scores = decoder.feed_each(prompts)?;
@@ -166,6 +181,11 @@ pub fn generate_each(
             made.decoded += 1;
         }
     }
+    for (index, text) in texts.iter().enumerate() {
+        if let Some(token) = text.made.tokens.get(text.made.decoded) {
+            decoder.defer(index, *token);
+        }
+    }
     texts
         .into_iter()
         .enumerate()
@@ -182,9 +202,10 @@ struct Text<'a> {
 }
 
 impl<'a> Text<'a> {
+    /// A text after the tokens `before`, of which the last `prompt` are new.
     fn new(
         tokens: Option<&'a Tokens>,
-        prompt: &[u32],
+        (prompt, before): (usize, &[u32]),
         options: &'a GenerateOptions,
         index: usize,
         known: usize,
@@ -197,9 +218,9 @@ impl<'a> Text<'a> {
             },
             known,
         )?;
-        sampler.accept(prompt);
+        sampler.accept(before);
         let made = Generation {
-            prompt: prompt.len(),
+            prompt,
             // Grows with the tokens: the requested maximum may be more than fits.
             tokens: Vec::new(),
             text: tokens.map(|_| String::new()),
@@ -208,7 +229,9 @@ impl<'a> Text<'a> {
             decoded: 0,
             decode_s: 0.0,
         };
-        let stream = tokens.map(|tokens| TextStream::new(tokens, &options.stop_sequences));
+        let stream = tokens
+            .map(|tokens| TextStream::new(tokens, &options.stop_sequences, before))
+            .transpose()?;
         Ok(Text {
             made,
             sampler,

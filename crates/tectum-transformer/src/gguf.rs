@@ -14,4 +14,4 @@ pub use header::{GgufTensor, Header};
 pub use tensor_type::TensorType;
 pub use value::{Array, Value, ValueType};
 
-pub(super) use model::GgufModel;
+pub(super) use model::{GgufModel, contents};

@@ -8,7 +8,7 @@ use tectum_graph::{Graph, Node};
 
 use super::config::{ConfigFile, activation};
 use super::decoder_graph::{DecoderGraph, DecoderSizes};
-use super::family::{DecoderModel, Family, TensorOrder};
+use super::family::{DecoderModel, Family, HEAD, TensorOrder};
 
 /// `config.json` of the family.
 #[derive(Debug, Deserialize)]
@@ -99,6 +99,10 @@ impl DecoderModel for Gpt2 {
         &self.sizes
     }
 
+    fn sizes_mut(&mut self) -> &mut DecoderSizes {
+        &mut self.sizes
+    }
+
     fn build(&self) -> Result<Graph> {
         let mut d = DecoderGraph::new(&self.sizes)?;
         let width = self.sizes.width;
@@ -119,7 +123,7 @@ impl DecoderModel for Gpt2 {
         let table = if self.sizes.tied_embeddings {
             words
         } else {
-            d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])?
+            d.g.parameter(HEAD, [self.sizes.vocab_size, width])?
         };
         d.finish(last, table)
     }

@@ -11,7 +11,7 @@ use tectum_graph::{Dim, Graph, Node};
 
 use super::config::{ConfigFile, activation};
 use super::decoder_graph::{DecoderGraph, DecoderSizes};
-use super::family::{DecoderModel, Family, TensorOrder};
+use super::family::{DecoderModel, Family, HEAD, TensorOrder};
 
 const PREFIX: &str = "model.";
 
@@ -141,6 +141,10 @@ impl DecoderModel for Llama {
         &self.sizes
     }
 
+    fn sizes_mut(&mut self) -> &mut DecoderSizes {
+        &mut self.sizes
+    }
+
     fn build(&self) -> Result<Graph> {
         let mut d = DecoderGraph::new(&self.sizes)?;
         let width = self.sizes.width;
@@ -157,7 +161,7 @@ impl DecoderModel for Llama {
         let table = if self.sizes.tied_embeddings {
             words
         } else {
-            d.g.parameter("lm_head.weight", [self.sizes.vocab_size, width])?
+            d.g.parameter(HEAD, [self.sizes.vocab_size, width])?
         };
         d.finish(last, table)
     }

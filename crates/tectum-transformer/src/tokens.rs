@@ -49,6 +49,23 @@ impl Tokens {
         self.tokenizer.encode(text)
     }
 
+    /// Token numbers of a text that continues another: without the special tokens that the model
+    /// puts around a text.
+    ///
+    /// # Errors
+    /// As [`Tokens::encode`].
+    pub fn encode_continued(&self, text: &str) -> Result<Vec<u32>> {
+        self.tokenizer.encode_continued(text)
+    }
+
+    /// A token's number, with its name in the tokenizer if it has one, for messages.
+    pub fn describe(&self, token: u32) -> String {
+        match self.tokenizer.name(token) {
+            Some(name) => format!("{token} ({name:?})"),
+            None => token.to_string(),
+        }
+    }
+
     /// The text of tokens without special ones. Bytes of incomplete characters are shown as `�`.
     ///
     /// # Errors

@@ -163,6 +163,23 @@ impl SafetensorsWeights {
             .map(|(name, entry)| (name.as_str(), entry))
     }
 
+    /// Whether there is a tensor whose name has this beginning.
+    pub(super) fn has_prefix(&self, prefix: &str) -> bool {
+        self.entries
+            .range(prefix.to_owned()..)
+            .next()
+            .is_some_and(|(name, _)| name.starts_with(prefix))
+    }
+
+    /// Whether two tensors exist and have the same type, shape and bytes.
+    pub(super) fn are_same(&self, names: [&str; 2]) -> bool {
+        let [Some(one), Some(other)] = names.map(|name| self.entries.get(name)) else {
+            return false;
+        };
+        let bytes = |entry: &TensorEntry| &self.files[entry.file].1[entry.start..][..entry.bytes];
+        (one.kind, &one.shape) == (other.kind, &other.shape) && bytes(one) == bytes(other)
+    }
+
     /// The format that stores a tensor's values exactly; f32 if there is no such tensor.
     pub fn format(&self, name: &str) -> PanelFormat {
         match self.entries.get(name).map(|entry| entry.kind) {
@@ -172,11 +189,42 @@ impl SafetensorsWeights {
         }
     }
 
+    /// Checks that a tensor of this shape can be read; reads none of it.
+    ///
+    /// # Errors
+    /// As [`SafetensorsWeights::read`].
+    pub fn check(&self, name: &str, shape: &[usize]) -> Result<()> {
+        self.entry(name, shape).map(drop)
+    }
+
     /// Reads a tensor of f32, f16 or bf16 as f32.
     ///
     /// # Errors
     /// `Data`, naming tensor and file, for an unknown name or a different shape or type.
     pub fn read(&self, name: &str, shape: &[usize], to: &mut [f32]) -> Result<()> {
+        let entry = self.entry(name, shape)?;
+        let (path, map) = &self.files[entry.file];
+        if to.len() != shape.iter().product::<usize>() {
+            return Err(Error::invalid(format!(
+                "{}: tensor {name} of {shape:?} read into {} elements",
+                path.display(),
+                to.len()
+            )));
+        }
+        let data = &map[entry.start..][..entry.bytes];
+        match entry.kind {
+            Dtype::F16 => half(data, to, f16_bits),
+            Dtype::BF16 => half(data, to, bf16_bits),
+            _ => to
+                .iter_mut()
+                .zip(data.as_chunks().0)
+                .for_each(|(to, bytes)| *to = f32::from_le_bytes(*bytes)),
+        }
+        Ok(())
+    }
+
+    /// The entry of a tensor that can be read.
+    fn entry(&self, name: &str, shape: &[usize]) -> Result<&TensorEntry> {
         let Some(entry) = self.entries.get(name) else {
             let files: Vec<String> = self
                 .files
@@ -188,32 +236,22 @@ impl SafetensorsWeights {
                 files.join(", ")
             )));
         };
-        let (path, map) = &self.files[entry.file];
-        let place = || format!("{}: tensor {name}", path.display());
-        if entry.shape != shape || to.len() != shape.iter().product::<usize>() {
+        let place = || format!("{}: tensor {name}", self.files[entry.file].0.display());
+        if entry.shape != shape {
             return Err(Error::data(format!(
                 "{} is {:?}, {shape:?} is needed",
                 place(),
                 entry.shape
             )));
         }
-        let data = &map[entry.start..][..entry.bytes];
         match entry.kind {
-            Dtype::F32 => to
-                .iter_mut()
-                .zip(data.as_chunks().0)
-                .for_each(|(to, bytes)| *to = f32::from_le_bytes(*bytes)),
-            Dtype::F16 => half(data, to, f16_bits),
-            Dtype::BF16 => half(data, to, bf16_bits),
-            _ => {
-                return Err(Error::data(format!(
-                    "{} holds {}; F32, F16 and BF16 are read",
-                    place(),
-                    entry.dtype
-                )));
-            }
+            Dtype::F32 | Dtype::F16 | Dtype::BF16 => Ok(entry),
+            _ => Err(Error::data(format!(
+                "{} holds {}; F32, F16 and BF16 are read",
+                place(),
+                entry.dtype
+            ))),
         }
-        Ok(())
     }
 }
 

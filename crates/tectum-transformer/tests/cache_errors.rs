@@ -66,6 +66,20 @@ fn errors_over_the_sample_encoder_are_those_of_the_formats() {
 }
 
 #[test]
+fn tokens_that_cannot_run_are_refused_with_their_number() {
+    let folder = root().join("crates/tectum-transformer/models/sample-encoder");
+    let mut session = Session::new(&Device::open("cpu").expect("cpu"));
+    for (tokens, message) in [
+        (vec![], "0 tokens; the model takes 1 to 128"),
+        (vec![2; 129], "129 tokens; the model takes 1 to 128"),
+        (vec![2, 249, 3], "token 249; the model has 249"),
+    ] {
+        let error = cache_errors(&folder, &mut session, &tokens).expect_err(message);
+        assert_eq!(error.to_string(), message);
+    }
+}
+
+#[test]
 fn errors_over_minilm_are_within_what_is_allowed() {
     let folder = root().join("bench/models/minilm");
     if !folder.join("model.safetensors").exists() {

@@ -9,8 +9,8 @@ use serde::Deserialize;
 use tectum::{CacheFormats, Device};
 use tectum_graph::{Graph, Node, Tensor};
 use tectum_transformer::{
-    Checkpoint, Decoder, FinishReason, GenerateOptions, SafetensorsWeights, SamplingParams, Tokens,
-    generate, generate_each,
+    Checkpoint, Decoder, Encoder, FinishReason, GenerateOptions, Generation, Model,
+    SafetensorsWeights, SamplingParams, Tokens, generate, generate_each,
 };
 
 /// Maximum difference of scores, as a share of the maximum of a row.
@@ -1025,4 +1025,387 @@ fn loading_reports_its_bytes_and_is_broken_off() {
         "{error}"
     );
     assert_eq!(part, seen[..3]);
+}
+
+/// A tokenizer of the kind of SentencePiece, for the 512 tokens of the sample: `<s>` begins a text,
+/// and a space before a word is a part of the word, except before the first.
+fn sentence_piece(place: &Place) -> Tokens {
+    let mut vocabulary: BTreeMap<String, u32> =
+        BTreeMap::from([("<unk>", 0), ("<s>", 1), ("</s>", 2)].map(|(name, id)| (name.into(), id)));
+    vocabulary.extend((0..256).map(|byte| (format!("<0x{byte:02X}>"), 3 + byte)));
+    vocabulary.extend((259..512).map(|id| (format!("▁w{id}"), id)));
+    let special = |id: u32, name: &str| serde_json::json!({"id": id, "content": name, "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true});
+    let tokenizer = serde_json::json!({
+        "version": "1.0",
+        "truncation": null,
+        "padding": null,
+        "added_tokens": [special(0, "<unk>"), special(1, "<s>"), special(2, "</s>")],
+        "normalizer": {"type": "Sequence", "normalizers": [
+            {"type": "Prepend", "prepend": "▁"},
+            {"type": "Replace", "pattern": {"String": " "}, "content": "▁"}
+        ]},
+        "pre_tokenizer": null,
+        "post_processor": {
+            "type": "TemplateProcessing",
+            "single": [{"SpecialToken": {"id": "<s>", "type_id": 0}}, {"Sequence": {"id": "A", "type_id": 0}}],
+            "pair": [{"Sequence": {"id": "A", "type_id": 0}}, {"Sequence": {"id": "B", "type_id": 0}}],
+            "special_tokens": {"<s>": {"id": "<s>", "ids": [1], "tokens": ["<s>"]}}
+        },
+        "decoder": {"type": "Sequence", "decoders": [
+            {"type": "Replace", "pattern": {"String": "▁"}, "content": " "},
+            {"type": "ByteFallback"},
+            {"type": "Fuse"},
+            {"type": "Strip", "content": " ", "start": 1, "stop": 0}
+        ]},
+        "model": {"type": "BPE", "dropout": null, "unk_token": "<unk>", "continuing_subword_prefix": null, "end_of_word_suffix": null,
+                  "fuse_unk": true, "byte_fallback": true, "vocab": vocabulary, "merges": []}
+    });
+    place.write("tokenizer.json", tokenizer.to_string());
+    Tokens::read(&place.0, None).expect("reads")
+}
+
+/// Generates after each prompt in turn, in one context, and returns the last generation.
+fn generate_in_turn(
+    decoder: &mut Decoder,
+    tokens: Option<&Tokens>,
+    prompts: &[&[u32]],
+    options: &GenerateOptions,
+) -> Generation {
+    let mut made = prompts.iter().map(|prompt| {
+        generate(decoder, tokens, prompt, options, |_| {
+            Ok(ControlFlow::Continue(()))
+        })
+        .expect("runs")
+    });
+    made.by_ref().last().expect("a prompt")
+}
+
+/// Prompt and text together are the text of prompt and tokens together, however the stream divides
+/// them: the first word keeps the space before it.
+#[test]
+fn the_first_word_keeps_the_space_before_it() {
+    let place = Place::new("space");
+    let tokens = sentence_piece(&place);
+    let device = Device::open("cpu").expect("cpu");
+    let mut decoder = Decoder::open(&sample(), &device, 256).expect("opens");
+    let mut words = 0;
+    for first in 300..340u32 {
+        let special = [&[300u32, 301][..], &[1; 20]].concat();
+        for prompt in [&[1, first][..], &[first], &[1], &special] {
+            decoder.truncate(0);
+            let options = GenerateOptions {
+                max_new_tokens: 2,
+                ..GenerateOptions::default()
+            };
+            let mut shown = String::new();
+            let made = generate(&mut decoder, Some(&tokens), prompt, &options, |text| {
+                shown += text;
+                Ok(ControlFlow::Continue(()))
+            })
+            .expect("runs");
+            let text = made.text.expect("a tokenizer");
+            let whole = [prompt, &made.tokens].concat();
+            // Incomplete characters are not compared: their bytes may be complete in the whole.
+            if made.tokens.iter().all(|token| *token >= 259) {
+                let [before, whole] =
+                    [prompt, &whole].map(|tokens_of| tokens.decode(tokens_of).expect("decodes"));
+                assert_eq!(
+                    before.clone() + &text,
+                    whole,
+                    "{prompt:?}, {:?}",
+                    made.tokens
+                );
+                words += usize::from(!before.is_empty() && text.starts_with(" w"));
+            }
+            assert_eq!(shown, text);
+        }
+    }
+    assert!(words > 10, "{words} texts begin with a word");
+}
+
+/// A context continues as one text: prompt, generated tokens, next prompt; for every reason to end,
+/// and with every penalty.
+#[test]
+fn a_context_continues_after_all_generated_tokens() {
+    let device = Device::open("cpu").expect("cpu");
+    let tokens = Tokens::read(&sample(), None).expect("reads");
+    let (first, next) = ([47u32, 78, 336, 221], [5u32, 6, 7]);
+    let plain = GenerateOptions {
+        max_new_tokens: 8,
+        ..GenerateOptions::default()
+    };
+    let penalty = GenerateOptions {
+        sampling: SamplingParams {
+            repetition_penalty: 3.0,
+            ..SamplingParams::default()
+        },
+        ..plain.clone()
+    };
+    for formats in [CacheFormats::F32, CacheFormats::Q8] {
+        let open = || Decoder::new(&checkpoint(), &device, 64, formats, None).expect("opens");
+        for options in [&plain, &penalty] {
+            let begun = generate_in_turn(&mut open(), Some(&tokens), &[&first], options);
+            let mut decoder = open();
+            let made = generate_in_turn(&mut decoder, Some(&tokens), &[&first, &next], options);
+            assert_eq!((begun.tokens.len(), made.prompt), (8, 3));
+            let whole = [&first[..], &begun.tokens, &next].concat();
+            let expected = generate_in_turn(&mut open(), Some(&tokens), &[&whole], options);
+            assert_eq!(made.tokens, expected.tokens, "{formats}, {options:?}");
+            assert_eq!(made.text, expected.text);
+            assert_eq!(decoder.len(), whole.len() + 8);
+        }
+    }
+    let begun = generate_in_turn(
+        &mut Decoder::open(&sample(), &device, 64).expect("opens"),
+        Some(&tokens),
+        &[&first],
+        &plain,
+    );
+    let text = begun.text.expect("a tokenizer");
+    // A token that ends the text is not a part of it; one that completes a text to stop at is.
+    let ends = [
+        GenerateOptions {
+            end: vec![begun.tokens[5]],
+            ..plain.clone()
+        },
+        GenerateOptions {
+            stop_sequences: vec![text.chars().skip(3).take(3).collect()],
+            ..plain.clone()
+        },
+    ];
+    for options in ends {
+        let mut decoder = Decoder::open(&sample(), &device, 64).expect("opens");
+        let made = generate_in_turn(&mut decoder, Some(&tokens), &[&first], &options);
+        assert!(
+            matches!(made.end, FinishReason::Token(_) | FinishReason::Text(_)),
+            "{:?}",
+            made.end
+        );
+        let whole = [&first[..], &made.tokens, &next].concat();
+        let continued = generate_in_turn(&mut decoder, Some(&tokens), &[&next], &plain);
+        let mut fresh = Decoder::open(&sample(), &device, 64).expect("opens");
+        let expected = generate_in_turn(&mut fresh, Some(&tokens), &[&whole], &plain);
+        assert_eq!(continued.tokens, expected.tokens, "{options:?}");
+    }
+    // Broken off, and two texts of which one has ended before the other.
+    let mut decoder = Decoder::open(&sample(), &device, 64).expect("opens");
+    let mut left = 3;
+    let broken = generate(&mut decoder, None, &first, &plain, |_| {
+        left -= 1;
+        Ok(if left == 0 {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    })
+    .expect("runs");
+    assert_eq!(broken.tokens, begun.tokens[..3]);
+    let mut both = Decoder::open(&sample(), &device, 64)
+        .expect("opens")
+        .with_texts(2)
+        .expect("texts");
+    let end = GenerateOptions {
+        end: vec![begun.tokens[5]],
+        ..plain.clone()
+    };
+    let show = |_: usize, _: &str| Ok(ControlFlow::Continue(()));
+    let other = [9u32, 10];
+    let begun = generate_each(&mut both, None, &[&first, &other], &end, show).expect("runs");
+    let continued = generate_each(&mut both, None, &[&next, &next], &plain, show).expect("runs");
+    for (index, prompt) in [&first[..], &other].into_iter().enumerate() {
+        let whole = [prompt, &begun[index].tokens, &next].concat();
+        let mut fresh = Decoder::open(&sample(), &device, 64).expect("opens");
+        let expected = generate_in_turn(&mut fresh, None, &[&whole], &plain);
+        assert_eq!(continued[index].tokens, expected.tokens, "text {index}");
+    }
+    let whole = [&first[..], &broken.tokens, &next].concat();
+    let expected = generate_in_turn(
+        &mut Decoder::open(&sample(), &device, 64).expect("opens"),
+        None,
+        &[&whole],
+        &plain,
+    );
+    let continued = generate_in_turn(&mut decoder, None, &[&next], &plain);
+    assert_eq!(continued.tokens, expected.tokens, "broken off");
+}
+
+/// A text that continues another has no second beginning token.
+#[test]
+fn a_continued_text_has_no_special_tokens_around_it() {
+    let place = Place::new("continued");
+    let tokens = sentence_piece(&place);
+    assert_eq!(tokens.encode("w300 w301").expect("encodes")[0], 1);
+    let continued = tokens.encode_continued("w300 w301").expect("encodes");
+    assert_eq!(continued, tokens.encode("w300 w301").expect("encodes")[1..]);
+    assert_eq!(tokens.describe(300), "300 (\"▁w300\")");
+    assert_eq!(tokens.describe(512), "512");
+}
+
+/// The sample with a tensor `lm_head.weight`: the table of tokens, changed by a function.
+fn with_head(place: &Place, change: impl Fn(usize, f32) -> f32) -> Vec<f32> {
+    let weights = SafetensorsWeights::open(&sample()).expect("there");
+    let (mut header, mut data, mut head) = (serde_json::Map::new(), Vec::new(), Vec::new());
+    let names: Vec<String> = weights.entries().map(|(name, _)| name.to_owned()).collect();
+    for name in names.iter().map(String::as_str).chain(["lm_head.weight"]) {
+        let table = "model.embed_tokens.weight";
+        let source = if name == "lm_head.weight" {
+            table
+        } else {
+            name
+        };
+        let (_, entry) = weights
+            .entries()
+            .find(|(other, _)| *other == source)
+            .expect("there");
+        let mut values = vec![0.0; entry.shape.iter().product()];
+        weights
+            .read(source, &entry.shape, &mut values)
+            .expect("reads");
+        if name == "lm_head.weight" {
+            values = values
+                .into_iter()
+                .enumerate()
+                .map(|(index, value)| change(index, value))
+                .collect();
+            head = values.clone();
+        }
+        let start = data.len();
+        data.extend(values.iter().flat_map(|value| value.to_le_bytes()));
+        header.insert(
+            name.to_owned(),
+            serde_json::json!({"dtype": "F32", "shape": entry.shape, "data_offsets": [start, data.len()]}),
+        );
+    }
+    let header = serde_json::Value::from(header).to_string();
+    let len = (header.len() as u64).to_le_bytes();
+    place.write(
+        "model.safetensors",
+        [&len[..], header.as_bytes(), &data].concat(),
+    );
+    let config = std::fs::read_to_string(sample().join("config.json")).expect("there");
+    assert!(config.contains(r#""tie_word_embeddings": true"#));
+    place.write("config.json", config);
+    head
+}
+
+/// transformers computes scores with `lm_head.weight` if the file has one that differs from the
+/// table, whatever `tie_word_embeddings` says.
+#[test]
+fn a_head_that_differs_from_the_table_gives_the_scores() {
+    let place = Place::new("tied");
+    let device = Device::open("cpu").expect("cpu");
+    let prompt = prompt(12, 512);
+    // Rows of the table in the opposite order: token t has the score of token 511 − t.
+    let table = with_head(&place, |_, value| value);
+    let tied = Decoder::open(&place.0, &device, 64);
+    let scores = tied.expect("opens").feed(&prompt).expect("runs").to_vec();
+    let model = Checkpoint::open(&place.0).expect("opens");
+    assert!(model.sizes().tied_embeddings, "equal tensors are one");
+
+    with_head(&place, |index, _| {
+        table[(511 - index / 64) * 64 + index % 64]
+    });
+    let model = Checkpoint::open(&place.0).expect("opens");
+    assert!(!model.sizes().tied_embeddings);
+    let mut decoder = Decoder::open(&place.0, &device, 64).expect("opens");
+    assert!(decoder.tensors().any(|name| name == "lm_head.weight"));
+    let reversed: Vec<f32> = scores.iter().rev().copied().collect();
+    assert_near(
+        decoder.feed(&prompt).expect("runs"),
+        &reversed,
+        "reversed rows",
+    );
+}
+
+/// Names, shapes and types are checked when a model is opened, and the graph of layers that the files
+/// lack is not built.
+#[test]
+fn missing_layers_are_refused_when_a_model_is_opened() {
+    let golden = golden();
+    for (family, key, message) in [
+        ("gpt2", "n_layer", "no tensor transformer.h.2.ln_1.weight"),
+        (
+            "llama",
+            "num_hidden_layers",
+            "no tensor model.layers.2.input_layernorm.weight",
+        ),
+        (
+            "qwen2",
+            "num_hidden_layers",
+            "no tensor model.layers.2.input_layernorm.weight",
+        ),
+        (
+            "qwen3",
+            "num_hidden_layers",
+            "no tensor model.layers.2.input_layernorm.weight",
+        ),
+    ] {
+        let (place, row) = (Place::new(&format!("layers-{family}")), &golden[family]);
+        write_model(&place, family, row);
+        let model = Checkpoint::open(&place.0).expect("opens");
+        assert_eq!(model.sizes().layers, 2, "{family}");
+        let mut config = row.config.clone();
+        config[key] = serde_json::json!(1000);
+        place.write("config.json", config.to_string());
+        let error = Checkpoint::open(&place.0).expect_err(message).to_string();
+        assert!(error.contains(message), "{error}");
+        assert!(Model::open(&place.0).is_err());
+    }
+    let place = Place::new("layers-bert");
+    let sample = root().join("crates/tectum-transformer/models/sample-encoder");
+    for file in ["config.json", "tokenizer.json", "model.safetensors"] {
+        place.write(file, std::fs::read(sample.join(file)).expect("tracked"));
+    }
+    let config = std::fs::read_to_string(sample.join("config.json")).expect("there");
+    for (from, to, message) in [
+        (
+            r#""num_hidden_layers": 2"#,
+            r#""num_hidden_layers": 1000"#,
+            "no tensor encoder.layer.2.attention.self.query.weight, which has shape [64, 64]",
+        ),
+        (
+            r#""intermediate_size": 128"#,
+            r#""intermediate_size": 96"#,
+            "tensor encoder.layer.0.intermediate.dense.weight is [128, 64], [96, 64] is needed",
+        ),
+    ] {
+        assert!(config.contains(from));
+        place.write("config.json", config.replace(from, to));
+        let error = Encoder::read(&place.0).expect_err(message).to_string();
+        assert!(error.contains(message), "{error}");
+    }
+}
+
+/// Only a token that is outside the table is refused, by its name.
+#[test]
+fn a_prompt_with_a_token_outside_the_table_is_refused_by_its_name() {
+    let place = Place::new("outside");
+    let tokenizer = std::fs::read(sample().join("tokenizer.json")).expect("there");
+    let mut tokenizer: serde_json::Value = serde_json::from_slice(&tokenizer).expect("JSON");
+    let added = tokenizer["added_tokens"].as_array_mut().expect("a list");
+    added.push(serde_json::json!({"id": 512, "content": "<|new|>", "single_word": false, "lstrip": false, "rstrip": false, "normalized": false, "special": true}));
+    place.write("tokenizer.json", tokenizer.to_string());
+    let tokens = Tokens::read(&place.0, None).expect("reads");
+    assert_eq!(tokens.len(), 513);
+    let device = Device::open("cpu").expect("cpu");
+    let mut decoder = Decoder::open(&sample(), &device, 64)
+        .expect("opens")
+        .with_texts(2)
+        .expect("texts");
+    let options = GenerateOptions {
+        max_new_tokens: 2,
+        ..GenerateOptions::default()
+    };
+    let mut run = |texts: [&str; 2]| {
+        let prompts = texts.map(|text| tokens.encode(text).expect("encodes"));
+        let prompts: Vec<&[u32]> = prompts.iter().map(Vec::as_slice).collect();
+        let show = |_: usize, _: &str| Ok(ControlFlow::Continue(()));
+        generate_each(&mut decoder, Some(&tokens), &prompts, &options, show)
+            .map_err(|error| error.to_string())
+    };
+    assert!(run(["the small cat", "a"]).is_ok());
+    assert_eq!(
+        run(["the small cat", "a<|new|>"]).expect_err("outside"),
+        "text 2: token 512 (\"<|new|>\"); the model has 512"
+    );
 }

@@ -6,7 +6,9 @@ use std::path::{Path, PathBuf};
 
 use crate::gguf_writer::{Entry, Writer, floats, llama, text};
 use tectum::Device;
-use tectum_transformer::{Checkpoint, Decoder, Gguf, Header, SafetensorsWeights, Value, gguf_file};
+use tectum_transformer::{
+    Checkpoint, Decoder, Encoder, Gguf, Header, Model, SafetensorsWeights, Value, gguf_file,
+};
 
 /// Maximum difference of scores from those of transformers, as a share of the maximum.
 const TOLERANCE: f32 = 1e-4;
@@ -807,4 +809,69 @@ fn a_folder_of_one_file_is_that_file() {
     );
     place.write("model.safetensors", b"");
     assert_eq!(gguf_file(&place.0).expect("reads"), None);
+}
+
+/// A file that holds an encoder is called one, wherever it is opened.
+#[test]
+fn files_are_named_for_what_they_hold() {
+    let place = Place::new("kinds");
+    let holding = |architecture: &str| {
+        let mut file = llama();
+        file.set("general.architecture", 8, &text(architecture));
+        place.write("model.gguf", file.write())
+    };
+    for name in ["bert", "nomic-bert", "jina-bert-v2", "t5encoder"] {
+        let path = holding(name);
+        let error = Encoder::read(&path).expect_err("a file").to_string();
+        assert!(
+            error.ends_with(&format!(
+                "model.gguf: it holds an encoder (general.architecture {name:?}), and encoders are not read from GGUF files; an encoder is a folder with config.json"
+            )),
+            "{error}"
+        );
+        for error in [
+            Checkpoint::open(&path).expect_err("an encoder").to_string(),
+            Model::open(&path).expect_err("an encoder").to_string(),
+        ] {
+            assert!(
+                error.contains(&format!(
+                    "model.gguf: general.architecture {name:?} is that of an encoder, which `tectum embed` reads from a folder with config.json"
+                )),
+                "{error}"
+            );
+        }
+    }
+    let message = |name: &str| {
+        Encoder::read(&holding(name))
+            .expect_err("a file")
+            .to_string()
+    };
+    assert!(
+        message("llama")
+            .contains("it holds a decoder, which `tectum generate` runs; an encoder is")
+    );
+    assert!(message("clip").contains(
+        "it holds neither an encoder nor a decoder that is known (general.architecture \"clip\")"
+    ));
+    let path = place.write("model.gguf", "no such file");
+    let error = Encoder::read(&path).expect_err("no file").to_string();
+    assert!(error.contains("not a GGUF file"), "{error}");
+}
+
+/// The graph of layers that the file lacks is not built.
+#[test]
+fn a_file_with_too_few_layers_is_refused_by_the_first_that_it_lacks() {
+    let place = Place::new("layers");
+    let mut file = llama();
+    let path = place.write("model.gguf", file.write());
+    let layers = Checkpoint::open(&path).expect("opens").sizes().layers;
+    file.set("llama.block_count", 4, &1000u32.to_le_bytes());
+    let path = place.write("model.gguf", file.write());
+    let error = Checkpoint::open(&path).expect_err("too few").to_string();
+    assert!(
+        error.contains(&format!(
+            "no tensor blk.{layers}.attn_norm.weight, which has shape "
+        )),
+        "{error}"
+    );
 }

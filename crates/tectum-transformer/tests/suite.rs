@@ -6,4 +6,5 @@ mod encoders;
 mod gguf;
 #[path = "gguf/writer.rs"]
 mod gguf_writer;
+mod heads;
 mod sampler;

@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde::Serialize;
 use tectum::{CacheFormats, Device, Result};
-use tectum_transformer::{Checkpoint, Decoder, Embedder, Model, Pooling, SafetensorsWeights};
+use tectum_transformer::{Checkpoint, Decoder, Embedder, Model, SafetensorsWeights};
 
 use super::InspectArgs;
 use crate::count::counted;
@@ -26,8 +26,15 @@ struct Inspection {
     activation: String,
     tokens: usize,
     max_tokens: usize,
-    pooling: &'static str,
+    /// Of the poolings, joined by `+` if there are several.
+    pooling: String,
+    /// The steps on the pooled vector.
+    steps: Vec<String>,
     normalized: bool,
+    /// Numbers of a vector.
+    embedding_width: usize,
+    /// What precedes every text.
+    prompt: String,
     tensors: usize,
     unused: Vec<String>,
     bytes_by_dtype: BTreeMap<String, usize>,
@@ -107,7 +114,12 @@ fn tensors(
 fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
     let embedder = Embedder::open(&args.file, device)?;
     let weights = SafetensorsWeights::open(&args.file)?;
-    let (config, (pooling, normalized)) = (embedder.config(), embedder.pooling());
+    let config = embedder.config();
+    let poolings: Vec<String> = embedder
+        .poolings()
+        .iter()
+        .map(ToString::to_string)
+        .collect();
     let is_used = |name: &str| {
         embedder
             .graph()
@@ -131,12 +143,11 @@ fn encoder(args: &InspectArgs, device: &Device) -> Result<Inspection> {
         activation: config.hidden_act.clone(),
         tokens: config.vocab_size,
         max_tokens: embedder.max_tokens(),
-        pooling: if pooling == Pooling::Mean {
-            "mean"
-        } else {
-            "first"
-        },
-        normalized,
+        pooling: poolings.join("+"),
+        steps: embedder.steps().collect(),
+        normalized: embedder.normalized(),
+        embedding_width: embedder.width(),
+        prompt: embedder.prompt().to_owned(),
         tensors: held.len(),
         unused,
         bytes_by_dtype,
@@ -272,12 +283,12 @@ fn text(inspection: &Inspection) -> String {
         max_tokens,
         ..
     } = inspection;
-    let normal = if inspection.normalized {
-        ", then length 1"
-    } else {
-        ""
-    };
-    let rows = [
+    let steps: String = inspection
+        .steps
+        .iter()
+        .map(|step| format!(", then {step}"))
+        .collect();
+    let mut rows = vec![
         ("parameters", parameters.to_string()),
         (
             "layers",
@@ -291,13 +302,19 @@ fn text(inspection: &Inspection) -> String {
             "tokens",
             format!("{tokens}; at most {max_tokens} of a text, longer ones are cut"),
         ),
-        ("pooling", format!("{}{normal}", inspection.pooling)),
+        ("pooling", format!("{}{steps}", inspection.pooling)),
         (
             "tensors",
             held(inspection.tensors, &inspection.bytes_by_dtype),
         ),
         ("unused", listed(&inspection.unused)),
     ];
+    if !inspection.prompt.is_empty() {
+        rows.push((
+            "prompt",
+            format!("{:?} before every text", inspection.prompt),
+        ));
+    }
     let rows: Vec<Vec<String>> = rows
         .into_iter()
         .map(|(name, value)| vec![name.to_owned(), value])

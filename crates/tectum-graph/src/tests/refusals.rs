@@ -1,4 +1,4 @@
-use tectum::{DType, Device, PlanBuilder, Stream};
+use tectum::{Activation, DType, Device, PlanBuilder, Stream};
 
 use crate::{AdamW, Dim, Graph, GraphBuilder, Heads, Node, Shape, Tensor, Trainer};
 
@@ -285,7 +285,56 @@ fn tensors_that_do_not_fit_are_refused() {
     );
     run = returned;
     run.set_input("x", &[1.0, 2.0]).expect("fits");
+    run.set_parameter("w", &[3.0, 4.0]).expect("fits");
     run.run().expect("all inputs are set");
+    assert_eq!(run.output("y").expect("ran"), [11.0]);
+}
+
+/// Parameters are not zero by default: a run names those that an output depends on and that were
+/// never set, in every way to run.
+#[test]
+fn runs_without_parameters_are_refused_with_their_names() {
+    let device = Device::open("cpu").expect("cpu");
+    let mut g = GraphBuilder::new();
+    let x = g.input("x", [1, 2]).expect("right");
+    let mut y = x;
+    for layer in 0..5 {
+        y = g
+            .dense(&format!("layer{layer}"), y, 2, Activation::None)
+            .expect("right");
+    }
+    g.parameter("unread", [3]).expect("right");
+    g.output("y", y).expect("right");
+    let graph = g.finish().expect("right");
+    for compiled in [graph.compile(&device), graph.compile_unfused(&device)] {
+        let mut run = compiled.expect("compiles");
+        run.set_input("x", &[1.0, 2.0]).expect("fits");
+        let all = "parameters layer0.weight, layer0.bias, layer1.weight, layer1.bias, layer2.weight, \
+                   layer2.bias, layer3.weight, layer3.bias and 2 more have not been set";
+        assert_eq!(run.run().expect_err("not set").to_string(), all);
+        assert_eq!(run.trace().expect_err("not set").to_string(), all);
+        let (mut run, result) = Stream::new().expect("starts").submit(run).wait();
+        assert_eq!(result.expect_err("not set").to_string(), all);
+        for layer in 0..5 {
+            run.set_parameter(&format!("layer{layer}.weight"), &[1.0, 0.0, 0.0, 1.0])
+                .expect("fits");
+        }
+        for layer in 0..4 {
+            run.set_parameter(&format!("layer{layer}.bias"), &[0.5, 0.0])
+                .expect("fits");
+        }
+        // A parameter that is refused is not set.
+        run.set_parameter("layer4.bias", &[1.0])
+            .expect_err("too short");
+        assert_eq!(
+            run.run().expect_err("one is missing").to_string(),
+            "parameter layer4.bias has not been set"
+        );
+        run.set_parameter("layer4.bias", &[0.0, -1.0])
+            .expect("fits");
+        run.run().expect("all that are read are set");
+        assert_eq!(run.output("y").expect("ran"), [3.0, 1.0]);
+    }
 }
 
 #[test]

@@ -179,7 +179,7 @@ class CompiledGraph:
         """
         Computes the outputs.
 
-        Raises KeyError for an unknown input, ValueError for a wrong shape or an input that was never given.
+        Raises KeyError for an unknown input, ValueError for a wrong shape, a number that the input cannot hold, a number of a row that does not exist, or an input or a parameter that was never given.
         """
     def __repr__(self, /) -> str: ...
     @property
@@ -260,7 +260,7 @@ class Decoder:
 
         A prompt is a text or a list of token numbers. With `temperature` 0 the token with the highest score is taken; else one is drawn from the `top_k`
         highest scores (0 for all) and from the smallest set of probability `top_p`, by `seed`; each text after the first uses the next seed. Generation
-        ends at a token that ends texts unless `ignore_end`, and at a text of `stop`. With `continue_context` the prompt follows what was generated before.
+        ends at a token that ends texts unless `ignore_end`, and at a text of `stop`. With `continue_context` the prompt follows what was generated before, without the special tokens that the tokenizer puts around a first text.
 
         Returns a `Generation`, or a list of them for a list of prompts. Raises ValueError for a prompt that does not fit or a setting out of range; Ctrl-C
         ends after the present token.
@@ -339,7 +339,7 @@ class Encoder:
     def __repr__(self, /) -> str: ...
     def embed(self, /, texts: Sequence[str]) -> Any:
         """
-        The vectors of texts: float32 of shape (texts, width). Texts of more than `max_tokens` are cut.
+        The vectors of texts: float32 of shape (texts, width). The model's default prompt precedes each text, and texts of more than `max_tokens` are cut.
         """
     @property
     def max_tokens(self, /) -> int:

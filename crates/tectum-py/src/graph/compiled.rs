@@ -266,7 +266,8 @@ impl CompiledGraph {
     /// Computes the outputs.
     ///
     /// Raises KeyError for an unknown input, ValueError for a wrong shape, a number that the input
-    /// cannot hold, a number of a row that does not exist, or an input that was never given.
+    /// cannot hold, a number of a row that does not exist, or an input or a parameter that was never
+    /// given.
     #[pyo3(signature = (**inputs))]
     fn __call__<'py>(
         &self,

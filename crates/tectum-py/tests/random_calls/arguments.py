@@ -221,6 +221,12 @@ def some_graph():
     return graph
 
 
+def some_model():
+    model = some_graph().compile(B=2)
+    model.set_parameters({"w": np.ones((3, 2))})
+    return model
+
+
 def some_trainer():
     graph = tt.Graph()
     x, t = graph.input("x", (4, 3)), graph.input("t", (4, 2))

@@ -6,7 +6,7 @@ RECIPES = {
     "Area": ["{Genome}.area('in')"],
     "BodyBatch": ["tt.BodyBatch('cart_pole', 3)", "tt.BodyBatch('pendulum', 2)", "tt.BodyBatch('acrobot', 2)"],
     "BodySpec": ["some_spec()", "{NativeBody}.spec"],
-    "CompiledGraph": ["some_graph().compile(B=2)"],
+    "CompiledGraph": ["some_model()"],
     "Decoder": ["tt.Decoder('sample-decoder', context=64)"],
     "Device": ["tt.Device('cpu')", "tt.Device('cpu', threads=1)", "tt.Device('null')"],
     "Encoder": ["tt.Encoder('sample-encoder')"],

@@ -16,6 +16,9 @@ use crate::family::{DecoderModel, Family, GgufKeys, TensorOrder};
 /// The version of the codes' layout; earlier versions have different blocks.
 const QUANTIZATION: usize = 2;
 
+/// The key of the model's architecture.
+const ARCHITECTURE: &str = "general.architecture";
+
 /// Keys of a family that are read or can be ignored.
 const KNOWN: [&str; 17] = [
     "attention.head_count",
@@ -61,7 +64,14 @@ impl GgufModel {
     /// the family, an unsupported setting or type.
     pub fn open(path: &Path, check: impl Fn(&DecoderSizes) -> Result<()>) -> Result<GgufModel> {
         let file = Gguf::open(path)?;
-        let (family, model) = describe(&file, check).map_err(|error| error.at(path.display()))?;
+        let (family, mut model) =
+            describe(&file, check).map_err(|error| error.at(path.display()))?;
+        // Up to the first layer that the file lacks, which the check then names.
+        let layers = layers(&file);
+        let sizes = model.sizes_mut();
+        sizes.layers = (0..sizes.layers)
+            .find(|layer| !layers.contains(layer))
+            .map_or(sizes.layers, |absent| absent + 1);
         let (sizes, graph) = (
             model.sizes().clone(),
             model.build().map_err(|error| error.at(path.display()))?,
@@ -194,20 +204,65 @@ impl GgufModel {
     }
 }
 
+/// What a file holds, by its architecture, as part of a message.
+///
+/// # Errors
+/// As [`Gguf::open`].
+pub fn contents(path: &Path) -> Result<String> {
+    Ok(match Gguf::open(path)?.value(ARCHITECTURE) {
+        Some(Value::Text(name)) if families::named(&name).is_some() => {
+            "it holds a decoder, which `tectum generate` runs".to_owned()
+        }
+        Some(Value::Text(name)) if is_encoder(&name) => format!(
+            "it holds an encoder ({ARCHITECTURE} {name:?}), and encoders are not read from GGUF files"
+        ),
+        Some(Value::Text(name)) => {
+            format!(
+                "it holds neither an encoder nor a decoder that is known ({ARCHITECTURE} {name:?})"
+            )
+        }
+        _ => format!("it has no key {ARCHITECTURE}, which is a text"),
+    })
+}
+
+/// Whether an architecture of llama.cpp computes vectors of texts.
+fn is_encoder(architecture: &str) -> bool {
+    architecture.contains("bert") || ["t5encoder", "gemma-embedding"].contains(&architecture)
+}
+
+/// The numbers of the layers of which a file has tensors.
+fn layers(file: &Gguf) -> BTreeSet<usize> {
+    file.tensors()
+        .iter()
+        .filter_map(|tensor| {
+            let (layer, _) = tensor.name.strip_prefix("blk.")?.split_once('.')?;
+            layer.parse().ok()
+        })
+        .collect()
+}
+
 /// Family and model of the decoder of a file.
 fn describe(
     file: &Gguf,
     check: impl Fn(&DecoderSizes) -> Result<()>,
 ) -> Result<(&'static Family, Box<dyn DecoderModel>)> {
-    let name = match file.value("general.architecture") {
+    let name = match file.value(ARCHITECTURE) {
         Some(Value::Text(family)) => family,
-        _ => return Err(Error::data("no key general.architecture, which is a text")),
+        _ => {
+            return Err(Error::data(format!(
+                "no key {ARCHITECTURE}, which is a text"
+            )));
+        }
     };
     let family = families::named(&name).ok_or_else(|| {
-        Error::unsupported(format!(
-            "general.architecture {name:?}; {} are supported",
-            families::names()
-        ))
+        let known = families::names();
+        Error::unsupported(if is_encoder(&name) {
+            format!(
+                "{ARCHITECTURE} {name:?} is that of an encoder, which `tectum embed` reads from a folder with config.json; of GGUF files the decoders {known} are supported"
+            )
+        } else {
+            format!("{ARCHITECTURE} {name:?}; {known} are supported")
+        })
     })?;
     let keys = Keys { file, family };
     keys.check()?;

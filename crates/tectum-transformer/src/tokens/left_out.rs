@@ -16,6 +16,14 @@ impl Tokenizer {
         match *self {}
     }
 
+    pub fn encode_continued(&self, _: &str) -> Result<Vec<u32>> {
+        match *self {}
+    }
+
+    pub fn name(&self, _: u32) -> Option<String> {
+        match *self {}
+    }
+
     pub fn decode(&self, _: &[u32]) -> Result<String> {
         match *self {}
     }

@@ -45,6 +45,18 @@ impl Tokenizer {
         Ok((tokens.get_ids().to_vec(), all - tokens.len()))
     }
 
+    /// The tokens of a text without special ones around it.
+    pub fn encode_continued(&self, text: &str) -> Result<Vec<u32>> {
+        let refused = |source| Error::data(format!("a text that the tokenizer refuses: {source}"));
+        let tokens = self.tokenizer.encode(text, false).map_err(refused)?;
+        Ok(tokens.get_ids().to_vec())
+    }
+
+    /// The name of a token.
+    pub fn name(&self, token: u32) -> Option<String> {
+        self.tokenizer.id_to_token(token)
+    }
+
     pub fn decode(&self, tokens: &[u32]) -> Result<String> {
         self.tokenizer
             .decode(tokens, true)
