@@ -1150,13 +1150,16 @@ class ObservationChannel:
     """
     One number of an observation.
 
-    `low` and `high` are the values expected, for plots and checks; `scale` is the typical magnitude, by default the larger bound.
+    `low` and `high` are the values expected, for plots and checks; `scale` is the typical magnitude, by default the larger bound. `wraps` marks an angle that begins again after a full
+    turn: its unit is "rad", "deg" or "", which is radians too.
 
     >>> import tectum as tt
     >>> tt.ObservationChannel("x", "m", -2.4, 2.4)
     ObservationChannel('x', 'm', -2.4, 2.4)
+    >>> tt.ObservationChannel("yaw", "deg", -180, 180, wraps=True)
+    ObservationChannel('yaw', 'deg', -180.0, 180.0, wraps=True)
     """
-    def __new__(cls, /, name: str, unit: str = "", low: float = ..., high: float = 1.0, *, scale: float | None = None) -> ObservationChannel: ...
+    def __new__(cls, /, name: str, unit: str = "", low: float = ..., high: float = 1.0, *, scale: float | None = None, wraps: bool = False) -> ObservationChannel: ...
     def __repr__(self, /) -> str: ...
     @property
     def high(self, /) -> float:
@@ -1177,6 +1180,11 @@ class ObservationChannel:
     def unit(self, /) -> str:
         """
         The unit, as printed.
+        """
+    @property
+    def wraps(self, /) -> bool:
+        """
+        Whether it is an angle that wraps after a full turn.
         """
 
 @final
