@@ -121,6 +121,9 @@ impl Model {
                     builder.output(&name, *node)?;
                     None
                 }
+                Source::Sequence(_) => {
+                    return Err(Error::unsupported(format!("output {name:?} is a sequence")));
+                }
             };
             ports.push((port(name, &value), known));
         }

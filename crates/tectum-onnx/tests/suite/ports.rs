@@ -5,7 +5,7 @@ use rten_onnx::onnx::{DataType, Dimension, GraphProto, ValueInfoProto};
 use tectum::{Device, ErrorKind};
 use tectum_onnx::{Array, ElementType, Model, Network};
 
-use super::small_models::{floats, graph, int64s, model, node, outputs, port};
+use super::small_models::{floats, graph, int, int64s, model, node, outputs, port};
 
 fn file(graph: GraphProto) -> Model {
     Model::from_bytes(&model(graph).write_buf().expect("bytes")).expect("a model")
@@ -240,4 +240,84 @@ fn a_condition_that_is_an_input_selects_one_of_both_branches() {
             && error.to_string().contains("both need one shape and type"),
         "{error}"
     );
+}
+
+/// torch's newer exporter writes `torch.chunk` as a sequence.
+#[test]
+fn sequences_of_known_length_leave_their_tensors() {
+    let cases: [(&[&str], &[f64]); 6] = [
+        (
+            &["SplitToSequence x two s axis", "SequenceAt s one y"],
+            &[3.0, 4.0],
+        ),
+        (
+            &["SplitToSequence x two s axis", "SequenceAt s last y"],
+            &[5.0],
+        ),
+        (
+            &["SplitToSequence x parts s axis", "SequenceAt s one y"],
+            &[2.0, 3.0, 4.0, 5.0],
+        ),
+        (
+            &[
+                "Neg x _ n",
+                "SequenceConstruct x n s",
+                "ConcatFromSequence s _ y axis",
+            ],
+            &[1.0, 2.0, 3.0, 4.0, 5.0, -1.0, -2.0, -3.0, -4.0, -5.0],
+        ),
+        (
+            &[
+                "SplitToSequence x _ s axis",
+                "SequenceErase s one t",
+                "ConcatFromSequence t _ y axis",
+            ],
+            &[1.0, 3.0, 4.0, 5.0],
+        ),
+        (
+            &[
+                "SplitToSequence x two s axis",
+                "SequenceLength s _ n",
+                "CastLike n x m",
+                "Mul x m y",
+            ],
+            &[3.0, 6.0, 9.0, 12.0, 15.0],
+        ),
+    ];
+    for (nodes, expected) in cases {
+        let made = nodes.iter().map(|text| {
+            let words: Vec<&str> = text.split(' ').collect();
+            let inputs = words[1..3].join(" ").replace(" _", "");
+            let attributes = words.get(4).map(|name| int(name, 1)).into_iter().collect();
+            node(words[0], &inputs, words[3], attributes)
+        });
+        let network = file(GraphProto {
+            node: made.collect(),
+            initializer: vec![
+                int64s("two", &[], &[2]),
+                int64s("one", &[], &[1]),
+                int64s("last", &[], &[-1]),
+                int64s("parts", &[2], &[1, 4]),
+            ],
+            input: vec![port("x", DataType::FLOAT, &[1, 5])],
+            output: outputs("y"),
+            ..GraphProto::default()
+        })
+        .load(&[])
+        .unwrap_or_else(|error| panic!("{nodes:?}: {error}"));
+        let x = array(ElementType::F32, &[1, 5], &[1.0, 2.0, 3.0, 4.0, 5.0]);
+        assert_eq!(
+            computed(&network, &[("x", x)], "y").to_f64(),
+            expected,
+            "{nodes:?}"
+        );
+    }
+    let whole = file(GraphProto {
+        node: vec![node("SplitToSequence", "x", "y", vec![])],
+        input: vec![port("x", DataType::FLOAT, &[1, 5])],
+        output: outputs("y"),
+        ..GraphProto::default()
+    });
+    let error = whole.load(&[]).expect_err("no tensor");
+    assert_eq!(error.to_string(), "output \"y\" is a sequence");
 }

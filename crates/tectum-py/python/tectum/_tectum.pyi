@@ -967,7 +967,7 @@ class Network:
     """
     A network from an ONNX file, compiled for a device.
 
-    `dims` gives sizes to named dimensions; others are 1. `weights` is "f32", "f16" or "int8": products then read weights of fewer bits.
+    `dims` gives sizes to named dimensions, or to an axis as `INPUT.AXIS`; others are 1. `weights` is "f32", "f16" or "int8": products then read weights of fewer bits.
     Calling it computes the outputs: `network(obs=array)` returns a dict of arrays by output name.
 
     Raises FileNotFoundError, DataError for a malformed file, UnsupportedError listing every operator that is not supported.
@@ -1150,8 +1150,7 @@ class ObservationChannel:
     """
     One number of an observation.
 
-    `low` and `high` are the values expected, for plots and checks; `scale` is the typical magnitude, by default the larger bound. `wraps` marks an angle that begins again after a full
-    turn: its unit is "rad", "deg" or "", which is radians too.
+    `low` and `high` are the values expected, for plots and checks; `scale` is the typical magnitude, by default the larger bound. `wraps` marks an angle that begins again after a full turn: its unit is "rad", "deg" or "", which is radians too.
 
     >>> import tectum as tt
     >>> tt.ObservationChannel("x", "m", -2.4, 2.4)
