@@ -285,7 +285,10 @@ impl CompiledNetwork {
     /// # Errors
     /// As [`CompiledGraph::set_input`].
     pub fn set_floats(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        self.graph()?.set_input(name, data)
+        match &mut self.graph {
+            Some(graph) => graph.set_input(name, data),
+            None => self.check_input(name, data.len()),
+        }
     }
 
     /// Fills an input of integers or truth values for later runs, without allocation.
@@ -293,7 +296,10 @@ impl CompiledNetwork {
     /// # Errors
     /// As [`CompiledGraph::set_integers`].
     pub fn set_integers(&mut self, name: &str, data: &[i32]) -> Result<()> {
-        self.graph()?.set_integers(name, data)
+        match &mut self.graph {
+            Some(graph) => graph.set_integers(name, data),
+            None => self.check_input(name, data.len()),
+        }
     }
 
     /// Fills an input for later runs.
@@ -330,10 +336,19 @@ impl CompiledNetwork {
         }
     }
 
-    fn graph(&mut self) -> Result<&mut CompiledGraph> {
-        self.graph
-            .as_mut()
-            .ok_or_else(|| Error::invalid("all outputs of the network are known: nothing is fed"))
+    /// Checks an input on which no output depends, since all are known without a run.
+    fn check_input(&self, name: &str, len: usize) -> Result<()> {
+        let port = self.inputs.iter().find(|port| port.name == name);
+        match port.map(|port| port.dims.iter().product::<usize>()) {
+            Some(size) if size == len => Ok(()),
+            Some(size) => Err(Error::invalid(format!(
+                "input {name:?} has {size} numbers; {len} were given"
+            ))),
+            None => Err(Error::invalid(format!(
+                "no input {name:?}; there are {}",
+                list(&self.inputs)
+            ))),
+        }
     }
 
     /// Computes the outputs once.

@@ -321,3 +321,30 @@ fn sequences_of_known_length_leave_their_tensors() {
     let error = whole.load(&[]).expect_err("no tensor");
     assert_eq!(error.to_string(), "output \"y\" is a sequence");
 }
+
+/// A length is known when the file is loaded: the input is accepted, and no output depends on it.
+#[test]
+fn a_network_of_known_outputs_accepts_its_inputs() {
+    let network = file(GraphProto {
+        node: vec![node("Size", "x", "y", vec![])],
+        input: vec![port("x", DataType::FLOAT, &[1, 5])],
+        output: vec![port("y", DataType::INT64, &[])],
+        ..GraphProto::default()
+    })
+    .load(&[])
+    .expect("supported");
+    let x = array(ElementType::F32, &[1, 5], &[0.0; 5]);
+    assert_eq!(computed(&network, &[("x", x)], "y").to_f64(), [5.0]);
+    let mut compiled = network
+        .compile(&Device::open("cpu").expect("always here"))
+        .expect("it compiles");
+    for (name, len, reason) in [
+        ("x", 4, "has 5 numbers; 4 were given"),
+        ("z", 5, "no input"),
+    ] {
+        let error = compiled
+            .set_floats(name, &vec![0.0; len])
+            .expect_err(reason);
+        assert!(error.to_string().contains(reason), "{error}");
+    }
+}
