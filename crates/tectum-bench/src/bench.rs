@@ -25,7 +25,7 @@ pub use self::harness::{Options, PeerChoice, run};
 pub use self::interval::{CONFIDENCE, Interval};
 pub use self::machine::Machine;
 pub use self::program_rows::predecessor_seconds;
-pub use self::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row};
+pub use self::record::{BenchRecord, DeviceBrief, PeerBrief, PeerRow, Planned, RECORD_SCHEMA, Row};
 pub use self::sizes::{SizeRow, SizeTable, Timing, sizes};
 pub use self::speedup::{Speedup, Speedups, speedups};
 pub use self::threads::OnThreads;

@@ -15,11 +15,15 @@ use tectum::{Device, Error, Result};
 use tectum_bench::bench;
 use tectum_bench::bench::{Options, PeerChoice, Suite};
 
+use crate::interrupt::Interrupt;
 use crate::progress::{Bar, Unit};
 use crate::table::{print, print_json};
 use crate::threads::ThreadsArgs;
 
 /// Measures suites compared with the device's own rooflines and with peers, in the same run.
+///
+/// Ctrl-C ends the run after the present row: the rows that were measured by then are printed, and
+/// the record is marked as incomplete.
 #[derive(Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct BenchArgs {
@@ -62,6 +66,8 @@ struct RunArgs {
     #[arg(long, default_value_t = 9, value_parser = clap::value_parser!(u32).range(1..=1000))]
     rounds: u32,
     /// Writes the record as DATE-DEVICE.json into this folder; bench/records if none is named.
+    ///
+    /// An incomplete record is DATE-DEVICE-incomplete.json.
     #[arg(long, value_name = "DIR", num_args = 0..=1, default_missing_value = "bench/records")]
     record: Option<PathBuf>,
     /// A note for readers of the record.
@@ -128,8 +134,10 @@ fn run(args: &RunArgs) -> Result<()> {
         commit: commit(),
         note: args.note.clone(),
     };
-    let bar = Bar::new(Unit::Steps);
-    let record = bench::run(&device, &chosen, &options, &mut bar.watch())?;
+    let (bar, interrupt) = (Bar::new(Unit::Steps), Interrupt::watch()?);
+    let mut watch = bar.watch_until(&interrupt);
+    let record = bench::run(&device, &chosen, &options, &mut watch)?;
+    drop(watch);
     bar.clear();
     let path = args
         .record

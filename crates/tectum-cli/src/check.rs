@@ -47,7 +47,8 @@ pub struct CheckArgs {
 ///
 /// # Errors
 /// A file that cannot be read; a program that is malformed or that the check rejects; `Mismatch`
-/// for a field that differs from its reference; a folder that is not an encoder's.
+/// for a policy or field that differs from its reference, or a field that misses a requirement; a
+/// folder that is not an encoder's.
 pub fn check(args: &CheckArgs) -> Result<()> {
     args.field.threads.apply()?;
     if let Some(option) = args.field.receipt.given().filter(|_| {

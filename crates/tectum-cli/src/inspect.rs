@@ -55,7 +55,9 @@ pub struct InspectArgs {
     /// The contract of a policy, if it is neither next to the file nor in its metadata.
     #[arg(long, value_name = "FILE.toml")]
     contract: Option<PathBuf>,
-    /// The size of a named dimension of a policy's inputs; may be given several times.
+    /// The size of a named dimension of a policy's inputs, or of an axis as INPUT.AXIS=SIZE.
+    ///
+    /// May be given several times.
     #[arg(long = "dim", value_name = "NAME=SIZE")]
     dims: Vec<String>,
     /// Writes the synapses of a genome's network to a file, a row for each.

@@ -10,6 +10,8 @@ use indicatif::{
 };
 use tectum::WorkProgress;
 
+use crate::interrupt::Interrupt;
+
 /// Time before anything is drawn: work that is done by then needs no bar.
 const DELAY: Duration = Duration::from_secs(1);
 /// Time between two drawings of work of unknown length.
@@ -99,6 +101,17 @@ impl Bar {
         |progress: WorkProgress<'_>| {
             self.show(progress.done, progress.total, progress.stage);
             ControlFlow::Continue(())
+        }
+    }
+
+    /// The same for work that Ctrl-C ends, and that then keeps what it has.
+    pub fn watch_until<'a>(
+        &'a self,
+        interrupt: &'a Interrupt,
+    ) -> impl FnMut(WorkProgress<'_>) -> ControlFlow<()> + Send + 'a {
+        |progress: WorkProgress<'_>| {
+            self.show(progress.done, progress.total, progress.stage);
+            interrupt.flow()
         }
     }
 

@@ -16,10 +16,13 @@ const HEAD: &str = include_str!("reference.md");
 
 /// Exit codes; those of errors are [`tectum::ErrorKind::exit_code`].
 const EXIT_CODES: [(u8, &str); 9] = [
-    (0, "done, also if Ctrl-C ended a run"),
+    (
+        0,
+        "done, also if Ctrl-C ended a run, a training or a benchmark early; the results so far are kept",
+    ),
     (
         1,
-        "a check failed: a result differs from its reference, or a row became slower",
+        "a verdict is negative: a result differs from its reference, a requirement is not met, or a row became slower",
     ),
     (2, "a mistake in the command line or in a program"),
     (

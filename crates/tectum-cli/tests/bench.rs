@@ -395,3 +395,58 @@ fn a_speedup_compares_two_records_row_by_row() {
         "{shown}"
     );
 }
+
+/// Ctrl-C: the rows so far are printed, and the record is written and marked. The run of
+/// the whole suite takes minutes; where it was interrupted before its first row, it has no result.
+#[cfg(unix)]
+#[test]
+fn an_interrupted_bench_keeps_the_rows_so_far() {
+    let place = Place::new("interrupted");
+    let line = "bench core --device cpu --peers none --rounds 90 --record records";
+    let output = (0..6)
+        .map(|doubling| {
+            let run = Command::new(env!("CARGO_BIN_EXE_tectum"))
+                .args(line.split_whitespace())
+                .env("NODEVICE_SELECT", "1")
+                .current_dir(&place.0)
+                .stdout(std::process::Stdio::piped())
+                .stderr(std::process::Stdio::piped())
+                .spawn()
+                .expect("the binary starts");
+            std::thread::sleep(std::time::Duration::from_secs(2 << doubling));
+            let id = run.id().to_string();
+            let sent = Command::new("kill").args(["-INT", &id]).status();
+            assert!(sent.expect("kill is there").success());
+            run.wait_with_output().expect("it ends")
+        })
+        .find(|output| output.status.code() != Some(130))
+        .expect("a row within a minute");
+    let (shown, errors) = (text(&output.stdout), text(&output.stderr));
+    assert_eq!(output.status.code(), Some(0), "{errors}");
+    let interrupted = shown
+        .lines()
+        .find(|line| line.starts_with("interrupted: "))
+        .unwrap_or_else(|| panic!("not marked: {shown}"));
+    assert!(interrupted.ends_with(" of 90 rounds"), "{interrupted}");
+    let path = shown
+        .lines()
+        .find_map(|line| line.strip_prefix("record: "))
+        .expect("a record");
+    assert!(path.ends_with("-incomplete.json"), "{path}");
+    let record: Value =
+        serde_json::from_slice(&std::fs::read(place.0.join(path)).expect("written")).expect("JSON");
+    assert_eq!(record["interrupted"]["rounds"], 90, "{record}");
+    let rows = record["rows"].as_array().expect("a list");
+    assert!(!rows.is_empty());
+    for row in rows {
+        let key = row["key"].as_str().expect("a key");
+        assert!(
+            !numbers(&row["rounds_s"]).is_empty() && shown.contains(key),
+            "{key}"
+        );
+    }
+    // Comparisons do not hide what an incomplete record lacks.
+    let (code, _, warning) = place.check(path, path);
+    assert_eq!(code, Some(0));
+    assert!(warning.contains("incomplete: "), "{warning}");
+}

@@ -12,9 +12,15 @@ fn tectum(line: &str) -> Output {
 }
 
 fn text(line: &str) -> String {
+    text_with_code(line, 0)
+}
+
+/// What a line prints that ends with this exit code.
+fn text_with_code(line: &str, code: i32) -> String {
     let output = tectum(line);
-    assert!(
-        output.status.success(),
+    assert_eq!(
+        output.status.code(),
+        Some(code),
         "{line}: {}",
         String::from_utf8_lossy(&output.stderr)
     );
@@ -34,9 +40,12 @@ fn a_check_of_the_field_lists_passes_transfers_and_agreement() {
             eprintln!("skipped: no Vulkan device");
             continue;
         }
-        let shown = text(&format!(
+        // A GPU in software does not meet the requirement on the device.
+        let is_met = device == "cpu";
+        let line = format!(
             "check field --cells 8 --channels 32 --patterns 16 --compared 2 --every 5 --device {device}"
-        ));
+        );
+        let shown = text_with_code(&line, i32::from(!is_met));
         for part in [
             "field_similarity",
             "field_recall",
@@ -51,7 +60,7 @@ fn a_check_of_the_field_lists_passes_transfers_and_agreement() {
             transfers,
             "device",
             "passes over the field",
-            if device == "cpu" {
+            if is_met {
                 "every requirement is met"
             } else {
                 "not met: device"
@@ -75,9 +84,10 @@ fn a_field_split_over_devices_is_checked_and_runs_as_a_brain() {
     } else {
         "cpu"
     };
-    let shown = text(&format!(
+    let line = format!(
         "check field --cells 8 --channels 32 --patterns 16 --compared 2 --every 5 --device cpu,{other}"
-    ));
+    );
+    let shown = text_with_code(&line, i32::from(other != "cpu"));
     for part in ["cpu (", " and ", "field_evolve", "2 cycles compared"] {
         assert!(shown.contains(part), "{part:?} is not in\n{shown}");
     }
@@ -217,6 +227,43 @@ fn a_given_brain_gets_a_verdict() {
             String::from_utf8_lossy(&output.stderr)
         );
     }
+    std::fs::remove_dir_all(&folder).expect("ours");
+}
+
+/// No cycle ends within a microsecond: the verdict is negative, and so is the exit code, also of
+/// `--json`.
+#[test]
+fn a_verdict_that_is_not_met_is_an_exit_code() {
+    let folder = std::env::temp_dir().join(format!("tectum-field-late-{}", std::process::id()));
+    std::fs::create_dir_all(&folder).expect("a folder");
+    let plant = folder.join("fast.plant");
+    std::fs::write(
+        &plant,
+        "body fast\nperiod 0.001 ms\nintegrate euler\nstate x: m start 0.1 in -1 .. 1\ninput u: m/s in -1 .. 1\nd/dt x = u\nobserve x: m = x in -1 .. 1\n",
+    )
+    .expect("writable");
+    let file = folder.join("late.toml");
+    let scenario = format!(
+        "[body]\nname = {:?}\n[brain]\nname = \"field\"\ncells = [8, 4, 8]\nchannels = 32\n",
+        plant.display().to_string()
+    );
+    std::fs::write(&file, scenario).expect("writable");
+    let line = format!(
+        "check field --brain {} --compared 2 --every 3",
+        file.display()
+    );
+    let shown = text_with_code(&line, 1);
+    assert!(
+        shown.contains("NOT MET") && shown.ends_with("not met: time of a cycle, p99\n"),
+        "{shown}"
+    );
+    let line = format!("{line} --json");
+    let found: serde_json::Value = serde_json::from_str(&text_with_code(&line, 1)).expect("json");
+    assert_eq!(found["verdict"][4]["is_met"], false, "{found}");
+    assert_eq!(
+        String::from_utf8_lossy(&tectum(&line).stderr),
+        "error: check field: not met: time of a cycle, p99\n"
+    );
     std::fs::remove_dir_all(&folder).expect("ours");
 }
 

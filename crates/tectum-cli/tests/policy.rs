@@ -173,3 +173,204 @@ fn outputs_are_compared_with_arrays() {
     std::fs::write(&case, b"no archive").expect("writable");
     assert!(stderr(&place, line, 3).contains("case.npz"));
 }
+
+/// Messages of the format of ONNX files: fields with a length.
+mod onnx {
+    fn varint(mut value: u64) -> Vec<u8> {
+        let mut bytes = Vec::new();
+        while value >= 0x80 {
+            bytes.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        bytes.push(value as u8);
+        bytes
+    }
+
+    pub fn field(number: u64, content: impl AsRef<[u8]>) -> Vec<u8> {
+        let content = content.as_ref();
+        [
+            varint(number << 3 | 2),
+            varint(content.len() as u64),
+            content.to_vec(),
+        ]
+        .concat()
+    }
+
+    fn number(field: u64, value: u64) -> Vec<u8> {
+        [varint(field << 3), varint(value)].concat()
+    }
+
+    /// A port of floats; digits are sizes, other texts names of dimensions.
+    fn port(name: &str, dims: &[&str]) -> Vec<u8> {
+        let dim = |text: &&str| match text.parse() {
+            Ok(size) => field(1, number(1, size)),
+            Err(_) => field(1, field(2, text)),
+        };
+        let shape: Vec<u8> = dims.iter().flat_map(dim).collect();
+        let tensor = [number(1, 1), field(2, shape)].concat();
+        [field(1, name), field(2, field(1, tensor))].concat()
+    }
+
+    /// A model of nodes, each an operator with an input and an output, from the input `x`.
+    pub fn model(dims: &[&str], nodes: &[(&str, &str, &str)], outputs: &[&str]) -> Vec<u8> {
+        let node = |(operator, input, output): &(&str, &str, &str)| {
+            field(
+                1,
+                [field(1, input), field(2, output), field(4, operator)].concat(),
+            )
+        };
+        let graph = [
+            nodes.iter().flat_map(node).collect(),
+            field(2, "graph"),
+            field(11, port("x", dims)),
+            outputs
+                .iter()
+                .flat_map(|name| field(12, port(name, dims)))
+                .collect(),
+        ]
+        .concat();
+        [number(1, 9), field(8, number(2, 17)), field(7, graph)].concat()
+    }
+
+    /// An entry of a file's metadata, which may follow its other fields.
+    pub fn metadata(key: &str, value: &str) -> Vec<u8> {
+        field(14, [field(1, key), field(2, value)].concat())
+    }
+}
+
+/// A plant with a joint that an actuator drives, one that nothing drives, and a gripper.
+const LEG: &str = "body leg
+period 20 ms
+integrate euler
+state h: rad start 0.5 in -1 .. 1
+state f: rad start 0.25 in -1 .. 1
+input hip: rad/s in -1 .. 1
+input grip: m in 0 .. 1
+d/dt h = hip
+d/dt f = 0 * hip
+observe joint_pos_hip: rad = h in -1 .. 1
+observe joint_pos_free: rad = f in -1 .. 1
+";
+
+/// Bodies are those of equation files too, for every command.
+#[test]
+fn contracts_are_written_and_checked_for_a_plant() {
+    let place = Place::new("policy-plant");
+    std::fs::write(place.0.join("leg.plant"), LEG).expect("writable");
+    let file = onnx::model(&["1", "2"], &[("Neg", "x", "y")], &["y"]);
+    std::fs::write(place.0.join("leg.onnx"), file).expect("writable");
+    place.text("init leg.onnx --body leg.plant");
+    let text = std::fs::read_to_string(place.0.join("leg.toml")).expect("written");
+    for part in [
+        "period = 0.02\n# The input that the terms below fill (2 numbers)".to_owned(),
+        "input = \"x\"\noutput = \"y\"\n".to_owned(),
+        "channels = [\"joint_pos_hip\", \"joint_pos_free\"]".to_owned(),
+        "channels = [\"hip\", \"grip\"]".to_owned(),
+    ] {
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+    let shown = place.text("inspect leg.onnx --body leg.plant");
+    assert!(
+        shown.contains("on the body leg.plant: the contract fits"),
+        "{shown}"
+    );
+    place.text("run leg.onnx --body leg.plant --device cpu --clock sim --seconds 1 --no-plots");
+    assert!(stderr(&place, "init leg.onnx --body arm.plant --out a.toml", 7).contains("arm.plant"));
+    assert!(stderr(&place, "inspect leg.onnx --body pendulm", 2).contains("perhaps \"pendulum\""));
+}
+
+/// What mjlab writes into a file is in its contract, and the rest is listed.
+#[test]
+fn init_uses_the_metadata_of_a_policy_and_lists_the_rest() {
+    let place = Place::new("policy-metadata");
+    std::fs::write(place.0.join("leg.plant"), LEG).expect("writable");
+    let mut file = onnx::model(&["1", "2"], &[("Neg", "x", "y")], &["y"]);
+    for (key, value) in [
+        ("run_path", "team/run/7"),
+        ("joint_names", "hip,free"),
+        ("joint_stiffness", "20.000,30.000"),
+        ("default_joint_pos", "0.100,-0.200"),
+        ("command_names", "twist"),
+        ("observation_names", "joint_pos"),
+        ("observation_terms_scale", "2.000;4.000"),
+        ("observation_terms_clip", "-5.000;5.000"),
+        ("action_scale", "0.250,0.500"),
+    ] {
+        file.extend(onnx::metadata(key, value));
+    }
+    std::fs::write(place.0.join("leg.onnx"), file).expect("writable");
+    place.text("init leg.onnx");
+    let text = std::fs::read_to_string(place.0.join("leg.toml")).expect("written");
+    for part in [
+        "# The file's metadata that this contract does not use:\n#   command_names: twist\n#   run_path: team/run/7\n",
+        "[[observation]]\nchannels = [\"joint_pos.hip\", \"joint_pos.free\"]\noffset = [0.1, -0.2]\nclip = [-5.0, 5.0]\nscale = [2.0, 4.0]\n",
+        "[action]\nchannels = [\"hip\", \"free\"]\nscale = [0.25, 0.5]\noffset = [0.1, -0.2]\nstiffness = [20.0, 30.0]\n",
+    ] {
+        assert!(text.contains(part), "{part}: {text}");
+    }
+    // With a body: its passive joint is not driven, and its gripper keeps the safe action.
+    place.text("init leg.onnx --body leg.plant --out own.toml");
+    let text = std::fs::read_to_string(place.0.join("own.toml")).expect("written");
+    for part in [
+        "channels = [\"hip\"]\npassive = [\"grip\"]\nscale = 0.25\noffset = 0.1\n".to_owned(),
+        "joints free are passive".to_owned(),
+    ] {
+        assert!(text.contains(&part), "{part}: {text}");
+    }
+    // A term that the body does not have is marked.
+    place.text("init leg.onnx --body cart_pole --out other.toml");
+    let text = std::fs::read_to_string(place.0.join("other.toml")).expect("written");
+    assert!(
+        text.contains("# The body cart_pole has no channel joint_pos.hip, joint_pos.free;"),
+        "{text}"
+    );
+    // A contract in the metadata is written as it is.
+    let mut file = onnx::model(&["1", "1"], &[("Neg", "x", "y")], &["y"]);
+    file.extend(onnx::metadata("tectum.contract", "period = 0.5"));
+    std::fs::write(place.0.join("own.onnx"), file).expect("writable");
+    place.text("init own.onnx --out kept.toml");
+    let text = std::fs::read_to_string(place.0.join("kept.toml")).expect("written");
+    assert_eq!(
+        text,
+        "# The contract in the metadata of own.onnx.\nperiod = 0.5\n"
+    );
+}
+
+/// Sizes without a name, an output that is listed twice, and one that is not supported.
+#[test]
+fn ports_that_exporters_leave_open_are_accepted() {
+    let place = Place::new("policy-ports");
+    let file = onnx::model(&["?", "?"], &[("Neg", "x", "y")], &["y", "y"]);
+    std::fs::write(place.0.join("open.onnx"), file).expect("writable");
+    write_npz(
+        &place.0.join("case.npz"),
+        &[("x", &[1.0, 2.0, 3.0]), ("y", &[-1.0, -2.0, -3.0])],
+    );
+    assert!(
+        place
+            .text("check open.onnx --against case.npz")
+            .contains("same")
+    );
+    let shown = place.text("inspect open.onnx --dim x.1=3");
+    assert!(shown.contains("[1, 3]"), "{shown}");
+    let nodes = [("Neg", "x", "y"), ("RandomNormalLike", "y", "noise")];
+    let file = onnx::model(&["1", "3"], &nodes, &["noise", "y"]);
+    std::fs::write(place.0.join("random.onnx"), file).expect("writable");
+    assert!(
+        place
+            .text("check random.onnx --against case.npz")
+            .contains("same")
+    );
+    let shown = place.text("inspect random.onnx");
+    assert!(
+        shown.contains("noise  not supported") && shown.contains("y      [1, 3]"),
+        "{shown}"
+    );
+    assert!(stderr(&place, "inspect random.onnx", 0).contains(
+        "warning: output noise is left out: node 1 (RandomNormalLike, opset 17): the operator is not supported"
+    ));
+    assert!(stderr(&place, "check random.onnx", 4).contains("RandomNormalLike"));
+    place.text("init random.onnx");
+    let text = std::fs::read_to_string(place.0.join("random.toml")).expect("written");
+    assert!(text.contains("output = \"y\"\n"), "{text}");
+}

@@ -8,7 +8,7 @@ use tectum_control::brain::Brain;
 use tectum_control::brain::policy::spec::PolicySpec;
 use tectum_control::brain::policy::{PolicyBrain, check};
 
-use super::small_models::{int64s, model, node, port};
+use super::small_models::{graph, int64s, model, node, outputs, port};
 
 /// Steps of an episode of CartPole-v1, each with a reward of 1.
 const MAX_RETURN: f64 = 500.0;
@@ -339,13 +339,23 @@ fn legs() -> BodySpec {
 
 /// A brain of a model that a test makes, in a folder that the test keeps.
 fn made(folder: &tempfile::TempDir, proto: &ModelProto, contract: Option<&str>) -> PolicyBrain {
+    made_on(&legs(), folder, proto, contract).expect("it fits")
+}
+
+/// The same on another body.
+fn made_on(
+    body: &BodySpec,
+    folder: &tempfile::TempDir,
+    proto: &ModelProto,
+    contract: Option<&str>,
+) -> tectum::Result<PolicyBrain> {
     let path = folder.path().join("made.onnx");
     std::fs::write(&path, proto.write_buf().expect("a model")).expect("writable");
     if let Some(contract) = contract {
         std::fs::write(path.with_extension("toml"), contract).expect("writable");
     }
     let spec = PolicySpec::of(path.to_string_lossy());
-    PolicyBrain::new(&spec, &legs(), &Device::open("cpu").expect("there")).expect("it fits")
+    PolicyBrain::new(&spec, body, &Device::open("cpu").expect("there"))
 }
 
 fn assert_near(action: [f32; 2], wanted: [f64; 2]) {
@@ -468,4 +478,441 @@ fn metadata_of_mjlab_is_a_contract() {
     let mut action = [0.0; 2];
     brain.tick(&[33.0, 44.0, 5.0], &mut action).expect("a tick");
     assert_near(action, [33.0, 44.0]);
+}
+
+/// A body of channels, observed and driven, with a name and a unit each; it acts 7 when it is safe.
+fn body_of(observation: &[(&str, &str)], action: &[(&str, &str)]) -> BodySpec {
+    BodySpec {
+        name: "bench".to_owned(),
+        dt_s: 0.02,
+        observation: observation
+            .iter()
+            .map(|(name, unit)| ObservationChannel::new(*name, *unit, -1e3..=1e3))
+            .collect(),
+        action: action
+            .iter()
+            .map(|(name, unit)| ActionChannel::new(*name, *unit, -1e3..=1e3))
+            .collect(),
+        safe_action: vec![7.0; action.len()],
+    }
+}
+
+/// A model of one operator with one input and one output of a row.
+fn one_operator(operator: &str, input: &str, output: &str, len: i64) -> ModelProto {
+    model(GraphProto {
+        node: vec![node(operator, input, output, Vec::new())],
+        input: vec![port(input, DataType::FLOAT, &[1, len])],
+        output: vec![port(output, DataType::FLOAT, &[1, len])],
+        ..GraphProto::default()
+    })
+}
+
+/// A sine or cosine is that of the angle, in whatever unit it comes and whether it wraps or not.
+#[test]
+fn a_sine_is_that_of_an_angle_in_any_unit() {
+    let proto = one_operator("Identity", "obs", "actions", 1);
+    let (channel, half) = ("channels = [\"x\"]\nfunction = ", 0.5f64);
+    let cases = [
+        ("deg", format!("{channel}\"sin\""), 30.0, half),
+        (
+            "deg",
+            format!("{channel}\"sin\"\nunit = \"rad\""),
+            30.0,
+            half,
+        ),
+        (
+            "deg",
+            format!("{channel}\"sin\"\nunit = \"deg\""),
+            30.0,
+            half,
+        ),
+        ("deg", format!("{channel}\"cos\""), 60.0, half),
+        (
+            "mrad",
+            format!("{channel}\"sin\""),
+            1e3 * 30f32.to_radians(),
+            half,
+        ),
+        ("rad", format!("{channel}\"sin\""), 30f32.to_radians(), half),
+        (
+            "rad",
+            format!("{channel}\"sin\"\nunit = \"deg\""),
+            30f32.to_radians(),
+            half,
+        ),
+        ("", format!("{channel}\"sin\""), 30f32.to_radians(), half),
+        ("turns of it", format!("{channel}\"cos\""), 0.0, 1.0),
+        (
+            "m",
+            "value = 30\nunit = \"deg\"\nfunction = \"sin\"".to_owned(),
+            0.0,
+            half,
+        ),
+        (
+            "m",
+            "value = 30\nfunction = \"sin\"".to_owned(),
+            0.0,
+            30f64.sin(),
+        ),
+    ];
+    for (unit, term, x, expected) in cases {
+        let folder = tempfile::tempdir().expect("a folder");
+        let body = body_of(&[("x", unit)], &[("u", "N")]);
+        let contract = format!("[[observation]]\n{term}\n");
+        let mut brain =
+            made_on(&body, &folder, &proto, Some(&contract)).unwrap_or_else(|e| panic!("{e}"));
+        let is_assumed = brain
+            .notes()
+            .iter()
+            .any(|note| note == "x is in radians (assumed)");
+        let has_unit = !unit.is_empty() && !unit.starts_with("turns") || term.starts_with("value");
+        assert_eq!(is_assumed, !has_unit, "{unit:?}, {contract}");
+        let mut action = [f32::NAN];
+        brain.tick(&[x], &mut action).expect("a tick");
+        let near = (f64::from(action[0]) - expected).abs() < 1e-6;
+        assert!(near, "{} for {x} {unit}, {contract}", action[0]);
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let contract = format!("[[observation]]\n{channel}\"sin\"\n");
+    let body = body_of(&[("x", "m")], &[("u", "N")]);
+    let error = made_on(&body, &folder, &proto, Some(&contract)).err();
+    let error = error.expect("a length has no sine").to_string();
+    assert!(
+        error.ends_with(": observation 1: x is in m; a sine or cosine needs an angle"),
+        "{error}"
+    );
+}
+
+/// The files and contracts in which a policy's ports are not an observation of floats and an action
+/// alone. An action is that of ONNX Runtime.
+#[test]
+fn ports_of_policies_are_bound_as_their_contracts_state() {
+    let obs = || port("obs", DataType::FLOAT, &[1, 1]);
+    let actions = || port("actions", DataType::FLOAT, &[1, 1]);
+    let stochastic = model(GraphProto {
+        node: vec![
+            node("Neg", "obs", "deterministic_actions", Vec::new()),
+            node("RandomNormalLike", "deterministic_actions", "e", Vec::new()),
+            node("Add", "deterministic_actions e", "actions", Vec::new()),
+        ],
+        input: vec![obs()],
+        output: vec![
+            port("deterministic_actions", DataType::FLOAT, &[1, 1]),
+            actions(),
+        ],
+        ..GraphProto::default()
+    });
+    let twice = model(GraphProto {
+        node: vec![node("Neg", "obs", "loc", Vec::new())],
+        input: vec![obs()],
+        output: outputs("loc loc"),
+        ..GraphProto::default()
+    });
+    let task = |dims: &[i64]| {
+        model(GraphProto {
+            node: vec![
+                node("Mul", "task ten", "tens", Vec::new()),
+                node("CastLike", "tens obs", "t", Vec::new()),
+                node("Add", "obs t", "actions", Vec::new()),
+            ],
+            initializer: vec![int64s("ten", &[], &[10])],
+            input: vec![obs(), port("task", DataType::INT64, dims)],
+            output: vec![actions()],
+            ..GraphProto::default()
+        })
+    };
+    let branch = |operator: &str| GraphProto {
+        node: vec![node(operator, "obs", "z", Vec::new())],
+        output: outputs("z"),
+        ..GraphProto::default()
+    };
+    let choice = model(GraphProto {
+        node: vec![
+            node("Equal", "mode one", "is_on", Vec::new()),
+            node(
+                "If",
+                "is_on",
+                "actions",
+                vec![
+                    graph("then_branch", branch("Neg")),
+                    graph("else_branch", branch("Identity")),
+                ],
+            ),
+        ],
+        initializer: vec![int64s("one", &[], &[1])],
+        input: vec![obs(), port("mode", DataType::INT64, &[])],
+        output: vec![actions()],
+        ..GraphProto::default()
+    });
+    // The last of the axis of time, which the file leaves open, less the first.
+    let history = {
+        let mut open = port("obs", DataType::FLOAT, &[1, 1, 1]);
+        let tensor = open
+            .r#type
+            .as_mut()
+            .and_then(|kind| kind.tensor_type.as_mut());
+        let shape = tensor
+            .and_then(|tensor| tensor.shape.as_mut())
+            .expect("a shape");
+        for (dim, name) in shape.dim.iter_mut().zip(["batch", "time"]) {
+            (dim.dim_value, dim.dim_param) = (None, Some(name.to_owned()));
+        }
+        model(GraphProto {
+            node: vec![
+                node("Gather", "obs last", "new", vec![axis()]),
+                node("Gather", "obs first", "old", vec![axis()]),
+                node("Sub", "new old", "actions", Vec::new()),
+            ],
+            initializer: vec![int64s("last", &[], &[3]), int64s("first", &[], &[0])],
+            input: vec![open],
+            output: vec![actions()],
+            ..GraphProto::default()
+        })
+    };
+    let lone = one_operator("Neg", "model_in", "model_out", 1);
+    let x = "[[observation]]\nchannels = [\"x\"]\n";
+    let of_task =
+        |term: &str| format!("input = \"obs\"\n{x}[[observation]]\ninput = \"task\"\n{term}\n");
+    let mode = |mode: u8| {
+        format!("input = \"obs\"\n{x}[[observation]]\ninput = \"mode\"\nvalue = [{mode}]\n")
+    };
+    let cases: [(&str, &ModelProto, Option<String>, [f32; 2]); 12] = [
+        ("lone, no contract", &lone, None, [-2.0, -5.0]),
+        (
+            "lone",
+            &lone,
+            Some(format!("input = \"model_in\"\noutput = \"model_out\"\n{x}")),
+            [-2.0, -5.0],
+        ),
+        (
+            "lone, without names",
+            &lone,
+            Some(x.to_owned()),
+            [-2.0, -5.0],
+        ),
+        ("twice", &twice, None, [-2.0, -5.0]),
+        (
+            "stochastic",
+            &stochastic,
+            Some(format!("output = \"deterministic_actions\"\n{x}")),
+            [-2.0, -5.0],
+        ),
+        ("stochastic, no contract", &stochastic, None, [-2.0, -5.0]),
+        (
+            "integer",
+            &task(&[1]),
+            Some(of_task("value = [1]")),
+            [12.0, 15.0],
+        ),
+        (
+            "integer without axes",
+            &task(&[]),
+            Some(of_task("value = 3")),
+            [32.0, 35.0],
+        ),
+        (
+            "steps",
+            &task(&[1]),
+            Some(of_task("source = \"step\"")),
+            [2.0, 15.0],
+        ),
+        ("on", &choice, Some(mode(1)), [-2.0, -5.0]),
+        ("off", &choice, Some(mode(0)), [2.0, 5.0]),
+        (
+            "history",
+            &history,
+            Some(format!("{x}history = 4\n")),
+            [0.0, 3.0],
+        ),
+    ];
+    let body = body_of(&[("x", "m")], &[("u", "N")]);
+    for (name, proto, contract, expected) in cases {
+        let folder = tempfile::tempdir().expect("a folder");
+        let brain = made_on(&body, &folder, proto, contract.as_deref());
+        let mut brain = brain.unwrap_or_else(|error| panic!("{name}: {error}"));
+        let mut action = [f32::NAN];
+        for (x, expected) in [2.0, 5.0].into_iter().zip(expected) {
+            brain.tick(&[x], &mut action).expect(name);
+            assert_eq!(action[0], expected, "{name}: {x}");
+        }
+    }
+    for (term, reason) in [
+        (
+            "value = [0.5]",
+            "observation 2: input task is int64: 0.5 is none of its values",
+        ),
+        (
+            "value = [3e9]",
+            "observation 2: input task is int64: 3000000000 is none of its values",
+        ),
+        (
+            "source = \"step\"\nscale = 0.5",
+            "observation 2: input task is int64: the step becomes a fraction",
+        ),
+        (
+            "channels = [\"x\"]",
+            "observation 2: input task is int64: only `value` and the step are whole numbers",
+        ),
+    ] {
+        let folder = tempfile::tempdir().expect("a folder");
+        let error = made_on(&body, &folder, &task(&[1]), Some(&of_task(term))).err();
+        let error = error.expect(term).to_string();
+        assert!(error.ends_with(reason), "{error}");
+    }
+}
+
+fn axis() -> rten_onnx::onnx::AttributeProto {
+    rten_onnx::onnx::AttributeProto {
+        name: Some("axis".to_owned()),
+        r#type: Some(rten_onnx::onnx::AttributeType::INT),
+        i: Some(1),
+        ..Default::default()
+    }
+}
+
+/// Equation files have no dots in names: `joint_pos_hip` is the contract's `joint_pos.hip`.
+#[test]
+fn names_with_dots_are_those_of_equation_files_with_underscores() {
+    let body = body_of(
+        &[
+            ("speed_x", "m/s"),
+            ("joint_pos_l_hip", "rad"),
+            ("speed_y", "m/s"),
+        ],
+        &[("l_hip", "rad")],
+    );
+    let proto = model(GraphProto {
+        node: vec![node("ReduceSum", "obs axes", "actions", vec![])],
+        initializer: vec![int64s("axes", &[1], &[1])],
+        input: vec![port("obs", DataType::FLOAT, &[1, 3])],
+        output: vec![port("actions", DataType::FLOAT, &[1, 1])],
+        ..GraphProto::default()
+    });
+    let contract = "[[observation]]\nchannels = [\"joint_pos.l/hip\"]\nscale = 100\n[[observation]]\nchannels = [\"speed.*\"]\nscale = [1, 10]\n[action]\nchannels = [\"l.hip\"]\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut brain = made_on(&body, &folder, &proto, Some(contract)).expect("it fits");
+    let mut action = [f32::NAN];
+    brain.tick(&[1.0, 2.0, 3.0], &mut action).expect("a tick");
+    assert_eq!(action, [231.0]);
+    // Two channels that the name could be are none.
+    let body = body_of(
+        &[("a.b_c", "m"), ("a_b.c", "m"), ("d", "m")],
+        &[("l_hip", "rad")],
+    );
+    let contract = "[[observation]]\nchannels = [\"a.b.c\", \"d\", \"d\"]\n";
+    let error = made_on(&body, &folder, &proto, Some(contract)).err();
+    assert!(
+        error
+            .expect("two fit")
+            .to_string()
+            .contains("has no channel \"a.b.c\""),
+        "one of two was taken"
+    );
+}
+
+/// A body has an actuator that the policy does not drive, and a joint that nothing drives.
+#[test]
+fn channels_that_a_policy_does_not_drive_keep_the_safe_action() {
+    let body = body_of(
+        &[
+            ("joint_pos.a", "rad"),
+            ("joint_pos.free", "rad"),
+            ("joint_pos.b", "rad"),
+        ],
+        &[("a", "rad"), ("gripper", "m"), ("b", "rad")],
+    );
+    let proto = one_operator("Identity", "obs", "actions", 2);
+    let terms = "[[observation]]\nchannels = [\"joint_pos.b\", \"joint_pos.a\"]\n";
+    let rule = "[action]\nchannels = [\"b\", \"a\"]\n";
+    let folder = tempfile::tempdir().expect("a folder");
+    let refusal = |contract: &str| {
+        let error = made_on(&body, &folder, &proto, Some(contract)).err();
+        error.expect(contract).to_string()
+    };
+    assert!(
+        refusal(&format!("{terms}{rule}")).ends_with(
+            ": action: channel gripper of the body bench is not driven; `passive` lists the channels that keep the safe action"
+        )
+    );
+    assert!(
+        refusal(&format!("{terms}{rule}passive = [\"a\", \"gripper\"]\n"))
+            .ends_with(": action: channel a is named twice")
+    );
+    assert!(
+        refusal(&format!("{terms}{rule}passive = [\"griper\"]\n"))
+            .contains("has no channel \"griper\", perhaps \"gripper\"")
+    );
+    let passive = "passive = [\"gripper\"]\n";
+    for (rule, expected) in [
+        (format!("{rule}{passive}"), [1.0, 7.0, 2.0]),
+        // Without names, the output drives the others in the body's order.
+        (format!("[action]\n{passive}"), [2.0, 7.0, 1.0]),
+        (
+            format!("{rule}{passive}choices = [[4, 3], [6, 5]]\n"),
+            [3.0, 7.0, 4.0],
+        ),
+    ] {
+        let mut brain =
+            made_on(&body, &folder, &proto, Some(&format!("{terms}{rule}"))).expect("it fits");
+        let mut action = [f32::NAN; 3];
+        brain.tick(&[1.0, 9.0, 2.0], &mut action).expect("a tick");
+        assert_eq!(action, expected, "{rule}");
+        assert!(
+            brain
+                .notes()
+                .iter()
+                .any(|note| note == "passive channels gripper keep the body's safe action")
+        );
+    }
+}
+
+/// mjlab lists the names and positions of all joints, and scales of those that the policy drives.
+#[test]
+fn passive_joints_of_mjlab_are_observed_and_not_driven() {
+    let body = body_of(
+        &[
+            ("joint_pos_a", "rad"),
+            ("joint_pos_free", "rad"),
+            ("joint_pos_b", "rad"),
+        ],
+        &[("a", "rad"), ("b", "rad")],
+    );
+    let pairs = [
+        ("joint_names", "a,free,b"),
+        ("default_joint_pos", "1.000,2.000,3.000"),
+        ("joint_stiffness", "20.000,30.000"),
+        ("observation_names", "joint_pos"),
+        ("action_scale", "0.500,0.250"),
+        ("command_names", "twist"),
+    ];
+    let entry = |(key, value): (&str, &str)| StringStringEntryProto {
+        key: Some(key.to_owned()),
+        value: Some(value.to_owned()),
+    };
+    let proto = ModelProto {
+        metadata_props: pairs.map(entry).to_vec(),
+        ..model(GraphProto {
+            node: vec![node("Slice", "obs start end axis", "actions", Vec::new())],
+            initializer: vec![
+                int64s("start", &[1], &[1]),
+                int64s("end", &[1], &[3]),
+                int64s("axis", &[1], &[1]),
+            ],
+            input: vec![port("obs", DataType::FLOAT, &[1, 3])],
+            output: vec![port("actions", DataType::FLOAT, &[1, 2])],
+            ..GraphProto::default()
+        })
+    };
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut brain = made_on(&body, &folder, &proto, None).expect("it fits");
+    let notes = brain.notes();
+    assert!(
+        notes.iter().any(|note| note
+            == "joints free are passive: the body bench has no action of their names (assumed)"),
+        "{notes:?}"
+    );
+    let mut action = [f32::NAN; 2];
+    // free is 8 above its default position, b 16 above.
+    brain.tick(&[0.0, 10.0, 19.0], &mut action).expect("a tick");
+    assert_eq!(action, [1.0 + 0.5 * 8.0, 3.0 + 0.25 * 16.0]);
 }

@@ -29,7 +29,7 @@ impl fmt::Display for Assumption {
             Assumption::Dimension { name, size } => write!(f, "dimension {name:?} is {size}"),
             Assumption::UnnamedDimension { input, axis, size } => write!(
                 f,
-                "axis {axis} of input {input:?}, which has no size, is {size}"
+                "axis {axis} of input {input:?}, which has no name and size, is {size}"
             ),
         }
     }

@@ -52,6 +52,8 @@ pub(crate) enum Source {
     Known(Array),
     /// A node of the graph.
     Node(Node),
+    /// Several tensors, of which operators read one.
+    Sequence(Rc<Vec<Value>>),
 }
 
 impl From<Array> for Value {
@@ -79,7 +81,7 @@ impl Value {
     pub fn array(&self) -> Option<&Array> {
         match &self.source {
             Source::Known(array) => Some(array),
-            Source::Node(_) => None,
+            Source::Node(_) | Source::Sequence(_) => None,
         }
     }
 
@@ -272,6 +274,9 @@ impl<'m> Emit<'m> {
         let array = match &value.source {
             Source::Node(node) => return Ok(*node),
             Source::Known(array) => array,
+            Source::Sequence(_) => {
+                return Err(Error::unsupported("a sequence where a tensor is needed"));
+            }
         };
         let key = (array.address(), array.dims().to_vec());
         if let Some((_, node)) = self.nodes.get(&key) {

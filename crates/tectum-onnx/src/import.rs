@@ -2,7 +2,7 @@
 //! faults.
 
 use std::cell::Cell;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::fmt;
 use std::rc::Rc;
 
@@ -17,7 +17,7 @@ use crate::emit::{
     ALWAYS_FOLDED, Call, Emit, EmitKind, FOLDING_COST, MAX_FOLDED_TERMS, MAX_MADE, Source, Unroll,
     Value, shape,
 };
-use crate::model::{Model, OPSETS, Port, PortDim, normal, operator_name};
+use crate::model::{Model, OPSETS, Port, PortDim, axis_name, normal, operator_name};
 use crate::operators;
 
 /// The values of a graph by name; those of the graph around it are visible. `None` represents a
@@ -72,13 +72,16 @@ fn count_readers<'m>(graph: &'m GraphProto, readers: &mut HashMap<&'m str, usize
 }
 
 impl<'m> Import<'m> {
-    /// Reads the whole graph of a model. `bindings` gives sizes to names of dimensions, `constants`
-    /// values to inputs that shapes depend on.
+    /// Reads the graph of a model, or the part of it that some outputs depend on. `bindings` gives
+    /// sizes to names of dimensions, `constants` values to inputs that shapes depend on.
     pub fn run(
         model: &'m Model,
         bindings: &[(&str, usize)],
         constants: &[(&str, Array)],
+        outputs: Option<&[&str]>,
     ) -> Result<Imported> {
+        let part = outputs.map(|outputs| part_of(model, outputs)).transpose()?;
+        let is_needed = |name: &str| part.as_ref().is_none_or(|part| part.contains(name));
         let emit = Emit::new(
             model,
             EmitKind::Device {
@@ -105,7 +108,7 @@ impl<'m> Import<'m> {
         let mut assumptions = Vec::new();
         check_names(model, bindings, constants)?;
         let mut inputs = Vec::new();
-        for port in model.inputs() {
+        for port in model.inputs().iter().filter(|port| is_needed(&port.name)) {
             match import.add_input(port, bindings, constants, &mut assumptions) {
                 Ok(Some(value)) => inputs.push((port.clone(), value)),
                 Ok(None) => (),
@@ -117,9 +120,16 @@ impl<'m> Import<'m> {
                 }
             }
         }
-        import.add_graph(model.graph());
-        let mut outputs = Vec::new();
-        for port in model.outputs() {
+        import.add_nodes(model.graph(), &is_needed);
+        let mut outputs: Vec<(String, Value)> = Vec::new();
+        for (index, port) in model.outputs().iter().enumerate() {
+            // Files may list an output twice: it is one value.
+            let is_repeated = model.outputs()[..index]
+                .iter()
+                .any(|earlier| earlier.name == port.name);
+            if is_repeated || !is_needed(&port.name) {
+                continue;
+            }
             match import.look_up(&port.name) {
                 Some(Some(value)) => outputs.push((port.name.clone(), value)),
                 Some(None) => (),
@@ -167,26 +177,17 @@ impl<'m> Import<'m> {
         for (axis, dim) in stated.iter().enumerate() {
             let bound = match dim {
                 PortDim::Size(size) => *size,
-                PortDim::Named(name) => match bindings.iter().find(|(bound, _)| bound == name) {
-                    Some((_, size)) => *size,
-                    None => {
-                        let assumption = Assumption::Dimension {
-                            name: name.clone(),
-                            size: 1,
-                        };
-                        if !assumptions.contains(&assumption) {
-                            assumptions.push(assumption);
+                PortDim::Named(_) | PortDim::Unknown => {
+                    match bound_size(bindings, &port.name, axis, dim) {
+                        Some(size) => size,
+                        None => {
+                            let assumption = unknown_size(&port.name, axis, dim);
+                            if !assumptions.contains(&assumption) {
+                                assumptions.push(assumption);
+                            }
+                            1
                         }
-                        1
                     }
-                },
-                PortDim::Unknown => {
-                    assumptions.push(Assumption::UnnamedDimension {
-                        input: port.name.clone(),
-                        axis,
-                        size: 1,
-                    });
-                    1
                 }
             };
             dims.push(bound);
@@ -203,8 +204,16 @@ impl<'m> Import<'m> {
 
     /// Adds the nodes of a graph to the innermost scope.
     pub fn add_graph(&mut self, graph: &'m GraphProto) {
+        self.add_nodes(graph, &|_| true);
+    }
+
+    /// Adds the nodes of which an output is needed.
+    fn add_nodes(&mut self, graph: &'m GraphProto, is_needed: &dyn Fn(&str) -> bool) {
         for tensor in &graph.initializer {
             let name = tensor.name.clone().unwrap_or_default();
+            if !is_needed(&name) {
+                continue;
+            }
             let value = match self.emit.tensor(tensor) {
                 Ok(array) => {
                     self.emit.names.insert(array.address(), name.clone());
@@ -218,6 +227,9 @@ impl<'m> Import<'m> {
             self.define(&name, value);
         }
         for (index, node) in graph.node.iter().enumerate() {
+            if !node.output.is_empty() && !node.output.iter().any(|name| is_needed(name)) {
+                continue;
+            }
             if let Err(error) = self.count_node() {
                 return self.faults.push(error);
             }
@@ -509,26 +521,100 @@ fn joined(faults: &[Error]) -> Error {
     )
 }
 
+/// The size that an axis of an input is given, under its own name or that of its dimension.
+fn bound_size(
+    bindings: &[(&str, usize)],
+    input: &str,
+    axis: usize,
+    dim: &PortDim,
+) -> Option<usize> {
+    let own = axis_name(input, axis);
+    let named = |name: &str| bindings.iter().find(|(bound, _)| *bound == name);
+    let (_, size) = named(&own).or_else(|| match dim {
+        PortDim::Named(name) => named(name),
+        _ => None,
+    })?;
+    Some(*size)
+}
+
+/// That an axis of an input is 1.
+fn unknown_size(input: &str, axis: usize, dim: &PortDim) -> Assumption {
+    match dim {
+        PortDim::Named(name) => Assumption::Dimension {
+            name: name.clone(),
+            size: 1,
+        },
+        _ => Assumption::UnnamedDimension {
+            input: input.to_owned(),
+            axis,
+            size: 1,
+        },
+    }
+}
+
+/// The names that some outputs depend on, themselves included.
+fn part_of<'m>(model: &'m Model, outputs: &[&str]) -> Result<HashSet<&'m str>> {
+    let mut part = HashSet::new();
+    for name in outputs {
+        let port = model.outputs().iter().find(|port| port.name == *name);
+        let port = port.ok_or_else(|| {
+            let known: Vec<&str> = model
+                .outputs()
+                .iter()
+                .map(|port| port.name.as_str())
+                .collect();
+            Error::invalid(format!(
+                "no output {name:?}; there are {}",
+                known.join(", ")
+            ))
+        })?;
+        part.insert(port.name.as_str());
+    }
+    for node in model.graph().node.iter().rev() {
+        if node.output.iter().any(|name| part.contains(name.as_str())) {
+            add_read(node, &mut part);
+        }
+    }
+    Ok(part)
+}
+
+/// Adds the names that a node reads, in the graphs within it too.
+fn add_read<'m>(node: &'m NodeProto, names: &mut HashSet<&'m str>) {
+    names.extend(node.input.iter().map(String::as_str));
+    for graph in node
+        .attribute
+        .iter()
+        .filter_map(|attribute| attribute.g.as_ref())
+    {
+        graph.node.iter().for_each(|node| add_read(node, names));
+        names.extend(graph.output.iter().filter_map(|port| port.name.as_deref()));
+    }
+}
+
 /// Refuses names that the model does not have.
 fn check_names(
     model: &Model,
     bindings: &[(&str, usize)],
     constants: &[(&str, Array)],
 ) -> Result<()> {
-    let named: BTreeMap<&str, ()> = model
-        .inputs()
-        .iter()
-        .flat_map(|port| port.dims.iter().flatten())
-        .filter_map(|dim| match dim {
-            PortDim::Named(name) => Some((name.as_str(), ())),
-            _ => None,
-        })
-        .collect();
-    if let Some((name, _)) = bindings.iter().find(|(name, _)| !named.contains_key(name)) {
+    let mut named = BTreeSet::new();
+    let mut axes = BTreeSet::new();
+    for port in model.inputs() {
+        axes.extend(port.open_axes().map(|(_, name)| name));
+        for (axis, dim) in port.dims.iter().flatten().enumerate() {
+            match dim {
+                PortDim::Named(name) => _ = named.insert(name.clone()),
+                PortDim::Unknown => _ = named.insert(axis_name(&port.name, axis)),
+                PortDim::Size(_) => (),
+            }
+        }
+    }
+    let is_known = |name: &str| named.contains(name) || axes.contains(name);
+    if let Some((name, _)) = bindings.iter().find(|(name, _)| !is_known(name)) {
         let known = if named.is_empty() {
             "none".to_owned()
         } else {
-            named.into_keys().collect::<Vec<_>>().join(", ")
+            named.into_iter().collect::<Vec<_>>().join(", ")
         };
         return Err(Error::invalid(format!(
             "no dimension of an input is named {name:?}; there are {known}"

@@ -65,7 +65,7 @@ pub enum PortDim {
     Size(usize),
     /// A name that gets a size when the model is loaded.
     Named(String),
-    /// Nothing.
+    /// Nothing, or a placeholder for an unknown size such as `?`, of which each is another size.
     Unknown,
 }
 
@@ -279,7 +279,29 @@ pub(crate) fn operator_name(domain: Option<&str>, operator: Option<&str>) -> Str
     }
 }
 
+/// Whether the text of a dimension names it. Exporters write `?` and the like for every size that
+/// they do not know: Paddle2ONNX, for example.
+fn is_name(text: &str) -> bool {
+    text.chars().any(char::is_alphanumeric) && !["-1", "None"].contains(&text)
+}
+
+/// The name of an axis for a size: `INPUT.AXIS`.
+pub(crate) fn axis_name(input: &str, axis: usize) -> String {
+    format!("{input}.{axis}")
+}
+
 impl Port {
+    /// The axes without a size in the file, each with the name that gives it one when the model is
+    /// loaded: `INPUT.AXIS`.
+    pub fn open_axes(&self) -> impl Iterator<Item = (usize, String)> {
+        self.dims
+            .iter()
+            .flatten()
+            .enumerate()
+            .filter(|(_, dim)| !matches!(dim, PortDim::Size(_)))
+            .map(|(axis, _)| (axis, axis_name(&self.name, axis)))
+    }
+
     pub(crate) fn of(info: &ValueInfoProto) -> Self {
         let tensor = info
             .r#type
@@ -287,7 +309,7 @@ impl Port {
             .and_then(|kind| kind.tensor_type.as_ref());
         let dim = |dim: &Dimension| match (dim.dim_value, &dim.dim_param) {
             (Some(size), _) => usize::try_from(size).map_or(PortDim::Unknown, PortDim::Size),
-            (None, Some(name)) if !name.is_empty() => PortDim::Named(name.clone()),
+            (None, Some(name)) if is_name(name) => PortDim::Named(name.clone()),
             _ => PortDim::Unknown,
         };
         Self {

@@ -2,7 +2,9 @@
 
 use tectum::operation::product::panel_format::PanelFormat;
 use tectum::route::Target;
-use tectum::{CodeObject, DType, Device, Error, LaunchTime, Result, RunStats, host_memory};
+use tectum::{
+    CodeObject, DType, Device, Error, ErrorKind, LaunchTime, Result, RunStats, host_memory,
+};
 use tectum_graph::{CompiledGraph, Graph};
 
 use crate::array::Array;
@@ -35,8 +37,8 @@ pub struct NetworkPort {
 }
 
 impl Model {
-    /// Makes a graph of the file. `bindings` gives sizes to named dimensions; others are 1, as
-    /// [`Network::assumptions`] reports.
+    /// Makes a graph of the file. `bindings` gives sizes to named dimensions, or to an axis of an
+    /// input as `INPUT.AXIS`, such as `image.2`; others are 1, as [`Network::assumptions`] reports.
     ///
     /// # Errors
     /// `Unsupported`, listing every operator, attribute and type that is not supported with its
@@ -55,13 +57,57 @@ impl Model {
         bindings: &[(&str, usize)],
         constants: &[(&str, Array)],
     ) -> Result<Network> {
+        self.load_part(bindings, constants, None)
+    }
+
+    /// As [`Model::load`], with some of the outputs alone: nodes and inputs that they do not depend
+    /// on are left out, and need not be supported.
+    ///
+    /// # Errors
+    /// As [`Model::load`]; `Invalid` for a name that no output has.
+    pub fn load_outputs(&self, bindings: &[(&str, usize)], outputs: &[&str]) -> Result<Network> {
+        self.load_part(bindings, &[], Some(outputs))
+    }
+
+    /// As [`Model::load`], without the outputs that need what is not supported; each of them comes
+    /// with its error.
+    ///
+    /// # Errors
+    /// As [`Model::load`], if no output is supported.
+    pub fn load_supported(
+        &self,
+        bindings: &[(&str, usize)],
+    ) -> Result<(Network, Vec<(String, Error)>)> {
+        let whole = match self.load(bindings) {
+            Err(error) if error.kind() == ErrorKind::Unsupported => error,
+            outcome => return outcome.map(|network| (network, Vec::new())),
+        };
+        let (mut supported, mut others) = (Vec::new(), Vec::new());
+        for port in self.outputs() {
+            match self.load_outputs(bindings, &[&port.name]) {
+                Ok(_) => supported.push(port.name.as_str()),
+                Err(error) => others.push((port.name.clone(), error)),
+            }
+        }
+        if supported.is_empty() {
+            return Err(whole);
+        }
+        Ok((self.load_outputs(bindings, &supported)?, others))
+    }
+
+    fn load_part(
+        &self,
+        bindings: &[(&str, usize)],
+        constants: &[(&str, Array)],
+        outputs: Option<&[&str]>,
+    ) -> Result<Network> {
         let Imported {
             mut builder,
             weights,
             inputs,
             outputs,
             assumptions,
-        } = Import::run(self, bindings, constants)?;
+        } = Import::run(self, bindings, constants, outputs)?;
         let port = |name: String, value: &Value| NetworkPort {
             name,
             element: value.element,
@@ -74,6 +120,9 @@ impl Model {
                 Source::Node(node) => {
                     builder.output(&name, *node)?;
                     None
+                }
+                Source::Sequence(_) => {
+                    return Err(Error::unsupported(format!("output {name:?} is a sequence")));
                 }
             };
             ports.push((port(name, &value), known));
@@ -236,7 +285,10 @@ impl CompiledNetwork {
     /// # Errors
     /// As [`CompiledGraph::set_input`].
     pub fn set_floats(&mut self, name: &str, data: &[f32]) -> Result<()> {
-        self.graph()?.set_input(name, data)
+        match &mut self.graph {
+            Some(graph) => graph.set_input(name, data),
+            None => self.check_input(name, data.len()),
+        }
     }
 
     /// Fills an input of integers or truth values for later runs, without allocation.
@@ -244,7 +296,10 @@ impl CompiledNetwork {
     /// # Errors
     /// As [`CompiledGraph::set_integers`].
     pub fn set_integers(&mut self, name: &str, data: &[i32]) -> Result<()> {
-        self.graph()?.set_integers(name, data)
+        match &mut self.graph {
+            Some(graph) => graph.set_integers(name, data),
+            None => self.check_input(name, data.len()),
+        }
     }
 
     /// Fills an input for later runs.
@@ -281,10 +336,19 @@ impl CompiledNetwork {
         }
     }
 
-    fn graph(&mut self) -> Result<&mut CompiledGraph> {
-        self.graph
-            .as_mut()
-            .ok_or_else(|| Error::invalid("all outputs of the network are known: nothing is fed"))
+    /// Checks an input on which no output depends, since all are known without a run.
+    fn check_input(&self, name: &str, len: usize) -> Result<()> {
+        let port = self.inputs.iter().find(|port| port.name == name);
+        match port.map(|port| port.dims.iter().product::<usize>()) {
+            Some(size) if size == len => Ok(()),
+            Some(size) => Err(Error::invalid(format!(
+                "input {name:?} has {size} numbers; {len} were given"
+            ))),
+            None => Err(Error::invalid(format!(
+                "no input {name:?}; there are {}",
+                list(&self.inputs)
+            ))),
+        }
     }
 
     /// Computes the outputs once.

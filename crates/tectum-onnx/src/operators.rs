@@ -15,6 +15,7 @@ mod reductions;
 mod resize;
 mod sampling;
 mod selection;
+mod sequences;
 mod signal;
 mod window;
 mod windows;
@@ -26,8 +27,8 @@ use crate::emit::{Call, Emit, Unroll, Value};
 /// Adds a node: its values in the order of the outputs.
 pub(crate) type AddPlain = fn(&mut Emit<'_>, &Call<'_>) -> Result<Vec<Value>>;
 
-/// Adds a node with graphs within it: its values, or none if a fault in such a graph has been
-/// recorded.
+/// Adds a node with graphs within it, or of sequences: its values, or none if a fault in such a
+/// graph has been recorded.
 pub(crate) type AddControl =
     for<'m> fn(&mut dyn Unroll<'m>, &Call<'m>) -> Result<Option<Vec<Value>>>;
 
@@ -36,7 +37,7 @@ pub(crate) type AddControl =
 pub(crate) enum Add {
     /// By operations of a graph; of known tensors it is computed when the model is loaded.
     Plain(AddPlain),
-    /// By the nodes of graphs within it.
+    /// By the nodes of graphs within it, or by values of sequences.
     Control(AddControl),
 }
 
@@ -66,7 +67,8 @@ pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {
     if !domain.is_empty() {
         return None;
     }
-    if let Some((_, add)) = control::FAMILY.iter().find(|(name, _)| *name == operator) {
+    let mut within = control::FAMILY.iter().chain(sequences::FAMILY);
+    if let Some((_, add)) = within.find(|(name, _)| *name == operator) {
         return Some(Add::Control(*add));
     }
     let entry = FAMILIES
@@ -84,6 +86,7 @@ pub fn supported() -> Vec<&'static str> {
         .map(|(name, _)| *name)
         .collect();
     names.extend(control::FAMILY.iter().map(|(name, _)| *name));
+    names.extend(sequences::FAMILY.iter().map(|(name, _)| *name));
     names.sort_unstable();
     names
 }

@@ -8,6 +8,8 @@ mod convolutions;
 mod fuzz;
 #[path = "suite/integers.rs"]
 mod integers;
+#[path = "suite/ports.rs"]
+mod ports;
 #[path = "suite/refusals.rs"]
 mod refusals;
 #[path = "suite/small_models.rs"]

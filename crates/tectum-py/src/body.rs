@@ -8,8 +8,8 @@ use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyTuple;
 use tectum_control::body::{self as bodies, Step};
-use tectum_control::scenario::Scenario;
-use tectum_control::scenario::build::build_body;
+use tectum_control::scenario::build::named_body;
+use tectum_equations::{Dimension, Unit};
 
 use crate::array::{array, numbers};
 use crate::error::OrRaise;
@@ -23,11 +23,14 @@ use crate::whole;
 /// One number of an observation.
 ///
 /// `low` and `high` are the values expected, for plots and checks; `scale` is the typical
-/// magnitude, by default the larger bound.
+/// magnitude, by default the larger bound. `wraps` marks an angle that begins again after a full
+/// turn: its unit is "rad", "deg" or "", which is radians too.
 ///
 /// >>> import tectum as tt
 /// >>> tt.ObservationChannel("x", "m", -2.4, 2.4)
 /// ObservationChannel('x', 'm', -2.4, 2.4)
+/// >>> tt.ObservationChannel("yaw", "deg", -180, 180, wraps=True)
+/// ObservationChannel('yaw', 'deg', -180.0, 180.0, wraps=True)
 #[pyclass(frozen, from_py_object, module = "tectum")]
 #[derive(Clone)]
 pub struct ObservationChannel {
@@ -47,10 +50,29 @@ fn check_range(name: &str, low: f32, high: f32) -> PyResult<()> {
 #[pymethods]
 impl ObservationChannel {
     #[new]
-    #[pyo3(signature = (name, unit = "", low = -1.0, high = 1.0, *, scale = None))]
-    fn new(name: &str, unit: &str, low: f32, high: f32, scale: Option<f32>) -> PyResult<Self> {
+    #[pyo3(signature = (name, unit = "", low = -1.0, high = 1.0, *, scale = None, wraps = false))]
+    fn new(
+        name: &str,
+        unit: &str,
+        low: f32,
+        high: f32,
+        scale: Option<f32>,
+        wraps: bool,
+    ) -> PyResult<Self> {
         check_range(name, low, high)?;
-        let channel = bodies::ObservationChannel::new(name, unit, low..=high);
+        let mut channel = bodies::ObservationChannel::new(name, unit, low..=high);
+        if wraps {
+            let angle = match unit {
+                "" => Some(Unit::NONE),
+                unit => Unit::parse(unit).filter(|unit| unit.dimension == Dimension::NONE),
+            };
+            let angle = angle.ok_or_else(|| {
+                PyValueError::new_err(format!(
+                    "channel {name}: wraps is for angles, and its unit is {unit:?}; needs \"rad\" or \"deg\""
+                ))
+            })?;
+            channel = channel.wrapping(angle.scale);
+        }
         Ok(Self {
             inner: scale.map_or(channel.clone(), |scale| channel.scaled(scale)),
         })
@@ -68,6 +90,12 @@ impl ObservationChannel {
         &self.inner.unit
     }
 
+    /// Whether it is an angle that wraps after a full turn.
+    #[getter]
+    fn wraps(&self) -> bool {
+        self.inner.kind != bodies::ChannelKind::Linear
+    }
+
     /// The lowest value expected.
     #[getter]
     fn low(&self) -> f32 {
@@ -82,8 +110,9 @@ impl ObservationChannel {
 
     fn __repr__(&self) -> String {
         let channel = &self.inner;
+        let wraps = if self.wraps() { ", wraps=True" } else { "" };
         format!(
-            "ObservationChannel({:?}, {:?}, {:?}, {:?})",
+            "ObservationChannel({:?}, {:?}, {:?}, {:?}{wraps})",
             channel.name, channel.unit, channel.low, channel.high
         )
         .replace('"', "'")
@@ -414,22 +443,6 @@ impl NativeBody {
     fn __repr__(&self) -> String {
         format!("<tectum body '{}'>", self.spec.name)
     }
-}
-
-/// A body by the name of a built-in one or of an equation file.
-fn named_body(name: &str, start: Option<bodies::Start>) -> tectum::Result<Box<dyn bodies::Body>> {
-    if !name.ends_with(".plant") {
-        return bodies::body(name, start);
-    }
-    let table = |name: &str| toml::Table::from_iter([("name".to_owned(), toml::Value::from(name))]);
-    let text = toml::Table::from_iter([
-        ("body".to_owned(), table(name).into()),
-        ("brain".to_owned(), table("zero").into()),
-    ])
-    .to_string();
-    let mut scenario = Scenario::parse(&text, name, name)?;
-    scenario.body.start = start;
-    build_body(&scenario)
 }
 
 /// Makes a body: a built-in one, or that of an equation file (`FILE.plant`). `start` is "hanging"

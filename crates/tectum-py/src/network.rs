@@ -20,9 +20,9 @@ use crate::receipt::{Receipt, Runs};
 
 /// A network from an ONNX file, compiled for a device.
 ///
-/// `dims` gives sizes to named dimensions; others are 1. `weights` is "f32", "f16" or "int8":
-/// products then read weights of fewer bits. Calling it computes the outputs: `network(obs=array)`
-/// returns a dict of arrays by output name.
+/// `dims` gives sizes to named dimensions, or to an axis as `INPUT.AXIS`; others are 1. `weights` is
+/// "f32", "f16" or "int8": products then read weights of fewer bits. Calling it computes the
+/// outputs: `network(obs=array)` returns a dict of arrays by output name.
 ///
 /// Raises FileNotFoundError, DataError for a malformed file, UnsupportedError listing every
 /// operator that is not supported.

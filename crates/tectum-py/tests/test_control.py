@@ -116,6 +116,19 @@ def test_values_that_no_loop_can_run_with_are_refused():
             tt.run_loop(Cart(), Spring(), seconds=seconds)
 
 
+def test_a_channel_is_marked_as_an_angle():
+    yaw = tt.ObservationChannel("yaw", "deg", -180.0, 180.0, wraps=True)
+    assert (yaw.wraps, repr(yaw)) == (True, "ObservationChannel('yaw', 'deg', -180.0, 180.0, wraps=True)")
+    assert tt.ObservationChannel("yaw", "rad", -3.2, 3.2, wraps=True).wraps
+    assert tt.ObservationChannel("yaw", wraps=True).wraps
+    assert not tt.ObservationChannel("yaw", "deg").wraps
+    spec = tt.BodySpec("cart", 0.02, [yaw], [tt.ActionChannel("force", "N", -1.0, 1.0)])
+    assert spec.observation[0].wraps
+    for unit in ("m", "rad/s", "turns"):
+        with pytest.raises(ValueError, match=f"channel yaw: wraps is for angles, and its unit is \"{unit}\""):
+            tt.ObservationChannel("yaw", unit, wraps=True)
+
+
 def test_a_brain_of_another_body_is_refused_and_nothing_is_lost():
     body, brain = tt.body("pendulum"), tt.brain("lqr", "cart_pole")
     with pytest.raises(ValueError, match="made for body cart_pole with 4 observation and 1 action channels; body pendulum has 2 and 1"):

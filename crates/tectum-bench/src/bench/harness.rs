@@ -15,7 +15,7 @@ use tectum::{Device, Error, Result, Session, Watch, WorkProgress};
 use super::interval::median;
 use super::peer::{self, Peer};
 use super::record::{
-    BenchRecord, DeviceBrief, PeerBrief, PeerRow, RECORD_SCHEMA, Row, best_roofline,
+    BenchRecord, DeviceBrief, PeerBrief, PeerRow, Planned, RECORD_SCHEMA, Row, best_roofline,
 };
 use super::{Alternative, Case, Machine, OnThreads, Roofline, Suite, Workload, machine};
 
@@ -61,10 +61,13 @@ const SETTLE_TIME: Duration = Duration::from_millis(50);
 
 /// Measures suites on a device.
 ///
+/// If the watch, which sees each row before it is measured, breaks the run off, the record has the
+/// rows that were measured by then and is marked as incomplete ([`BenchRecord::interrupted`]).
+///
 /// # Errors
 /// `Invalid` if no key passes the filters, a peer is unknown or there are no rounds; what the
-/// device reports. A peer that fails is skipped with its reason. `Cancelled` if the watch, which
-/// sees each row before it is measured, breaks it off.
+/// device reports. A peer that fails is skipped with its reason. `Cancelled` if the watch breaks
+/// it off before the first row.
 pub fn run(
     device: &Device,
     suites: &[Suite],
@@ -86,29 +89,41 @@ pub fn run(
     let mut rows: Vec<Row> = cases.iter().map(|case| new_row(case, &peers)).collect();
     let mut measured = device.measure()?;
     let passes = PASSES.min(options.rounds);
-    for pass in 0..passes {
+    let mut interrupted = None;
+    'passes: for pass in 0..passes {
         let rounds = options.rounds / passes + usize::from(pass < options.rounds % passes);
         for (index, (case, row)) in cases.iter().zip(&mut rows).enumerate() {
             let (done, total) = (
                 (pass * cases.len() + index) as u64,
                 (passes * cases.len()) as u64,
             );
-            WorkProgress {
+            let progress = WorkProgress {
                 stage: &case.key,
                 done,
                 total,
+            };
+            match progress.report(watch) {
+                Err(_) if done > 0 => {
+                    interrupted = Some(Planned {
+                        rows: cases.len(),
+                        rounds: options.rounds,
+                    });
+                    break 'passes;
+                }
+                outcome => outcome?,
             }
-            .report(watch)?;
             bench.pass(case, row, &mut peers, rounds)?;
         }
         measured = measured.better(device.measure()?);
     }
+    rows.retain(|row| !row.rounds_s.is_empty());
     for place in 0..rows.len() {
         let best = best_roofline(&rows, &rows[place], &measured);
         rows[place].summarize(best);
     }
-    let is_whole_core =
-        options.filters.is_empty() && suites.iter().any(|suite| suite.name == "core");
+    let is_whole_core = interrupted.is_none()
+        && options.filters.is_empty()
+        && suites.iter().any(|suite| suite.name == "core");
     briefs.extend(peers.iter().map(|peer| peer.brief.clone()));
     briefs.sort_by(|a, b| a.name.cmp(&b.name));
     let receipt = serde_json::to_value(bench.session.receipt());
@@ -117,6 +132,7 @@ pub fn run(
         date: machine::today(),
         commit: options.commit.clone(),
         note: options.note.clone(),
+        interrupted,
         suites: suites.iter().map(|suite| suite.name.to_owned()).collect(),
         machine,
         device: DeviceBrief::of(device),

@@ -112,6 +112,9 @@ impl Peer {
         command
             .envs(THREAD_VARIABLES.map(|variable| (variable, threads.to_string())))
             .envs(WARM_MEMORY);
+        // Ctrl-C is for the benchmark, which ends its peers: what they timed so far is kept.
+        #[cfg(unix)]
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
         let mut child = command
             .spawn()
             .map_err(|error| format!("{}: {error}", python.display()))?;

@@ -25,6 +25,9 @@ pub struct BenchRecord {
     /// Notes for the reader.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
+    /// For an incomplete record, of a run that was interrupted: what it was to measure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<Planned>,
     /// The suites that ran.
     pub suites: Vec<String>,
     /// The host.
@@ -35,15 +38,25 @@ pub struct BenchRecord {
     pub peers: Vec<PeerBrief>,
     /// The rooflines: the best of several measurements over the run.
     pub measured: Measurement,
-    /// One row for each case.
+    /// One row for each case; of an incomplete record, those that were measured, some of them in
+    /// fewer rounds.
     pub rows: Vec<Row>,
-    /// Kernels of the core without a row; empty unless the whole core suite ran.
+    /// Kernels of the core without a row; empty unless the whole core suite ran to its end.
     pub kernels_missed: Vec<String>,
     /// The receipt of all runs.
     pub receipt: serde_json::Value,
     /// Results of `tectum run … --json` that were taken with the rows.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub runs: Vec<serde_json::Value>,
+}
+
+/// What an interrupted run was to measure.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Planned {
+    /// Rows.
+    pub rows: usize,
+    /// Rounds of each row.
+    pub rounds: usize,
 }
 
 /// The device's properties that matter for figures.
@@ -289,13 +302,14 @@ impl BenchRecord {
     }
 
     /// Writes the record into a folder as `DATE-DEVICE.json`, or `DATE-DEVICE-2.json` and so on
-    /// where that exists.
+    /// where that exists. The stem of an incomplete record is `DATE-DEVICE-incomplete`.
     ///
     /// # Errors
     /// `Io` if the folder cannot be made or written.
     pub fn write(&self, folder: &Path) -> Result<PathBuf> {
         std::fs::create_dir_all(folder).map_err(|error| Error::io(folder.display(), error))?;
-        let stem = format!("{}-{}", self.date, self.device.id.replace(':', "-"));
+        let end = self.interrupted.map_or("", |_| "-incomplete");
+        let stem = format!("{}-{}{end}", self.date, self.device.id.replace(':', "-"));
         let names = std::iter::once(format!("{stem}.json"))
             .chain((2..).map(|number| format!("{stem}-{number}.json")));
         let mut text = serde_json::to_string_pretty(self)

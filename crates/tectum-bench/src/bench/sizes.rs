@@ -23,8 +23,11 @@ pub struct SizeTable {
     pub baseline: DeviceBrief,
     /// The device that is compared with it; none if only the baseline was measured.
     pub device: Option<DeviceBrief>,
-    /// One for each size.
+    /// One for each size; of an interrupted run, those that were measured.
     pub rows: Vec<SizeRow>,
+    /// For a run that was interrupted: how many sizes it was to measure.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub interrupted: Option<usize>,
     /// The smallest measured size from which on the device is faster at every size, its operands in
     /// its memory.
     pub break_even: Option<usize>,
@@ -65,10 +68,13 @@ struct Prepared {
 
 /// Measures an elementwise operation on a baseline and on a device, in the same rounds.
 ///
+/// If the watch, which sees each size before it is measured, breaks the run off, the table has the
+/// sizes that were measured by then, and no break-even.
+///
 /// # Errors
 /// `Invalid` for an unknown operation, no sizes or no rounds; what the baseline reports. A size
-/// that the device refuses or has no memory for is a row with the reason. `Cancelled` if the watch,
-/// which sees each size before it is measured, breaks it off.
+/// that the device refuses or has no memory for is a row with the reason. `Cancelled` if the watch
+/// breaks it off before the first size.
 pub fn sizes(
     operation: &str,
     baseline: &Device,
@@ -91,30 +97,41 @@ pub fn sizes(
         )));
     }
     let mut rows = Vec::with_capacity(elements.len());
+    let mut interrupted = None;
     for (done, &count) in elements.iter().enumerate() {
         let stage = format!("{operation} of {count} elements");
-        WorkProgress {
+        let progress = WorkProgress {
             stage: &stage,
             done: done as u64,
             total: elements.len() as u64,
+        };
+        match progress.report(watch) {
+            Err(_) if done > 0 => {
+                interrupted = Some(elements.len());
+                break;
+            }
+            outcome => outcome?,
         }
-        .report(watch)?;
         rows.push(row(
             Prepared::new(op.name, op.arity, count, baseline, device)?,
             count,
             rounds,
         )?);
     }
-    let (break_even, break_even_with_copies) = (
-        from(&rows, |row| row.resident.as_ref()),
-        from(&rows, |row| row.with_copies.as_ref()),
-    );
+    let (break_even, break_even_with_copies) = match interrupted {
+        Some(_) => (None, None),
+        None => (
+            from(&rows, |row| row.resident.as_ref()),
+            from(&rows, |row| row.with_copies.as_ref()),
+        ),
+    };
     let (baseline, device) = (DeviceBrief::of(baseline), device.map(DeviceBrief::of));
     Ok(SizeTable {
         operation: operation.to_owned(),
         baseline,
         device,
         rows,
+        interrupted,
         break_even,
         break_even_with_copies,
     })

@@ -61,6 +61,7 @@ fn record(seed: u32) -> BenchRecord {
         date: "2026-01-02".into(),
         commit: "0".into(),
         note: None,
+        interrupted: None,
         suites: vec!["core".into()],
         machine: Machine::here().expect("always here"),
         device: DeviceBrief::of(&device),
@@ -257,6 +258,74 @@ fn a_record_is_read_as_it_was_written_and_never_overwritten() {
         .filter_map(|path| path.file_name()?.to_str())
         .collect();
     assert_eq!(names, ["2026-01-02-cpu.json", "2026-01-02-cpu-2.json"]);
+}
+
+/// The watch sees a row before it is measured: broken off at the second row of the second pass, a
+/// run of two rows has one pass more of the first row.
+#[test]
+fn an_interrupted_run_keeps_the_rounds_so_far_and_is_marked() {
+    use std::ops::ControlFlow;
+    let device = Device::open("cpu").expect("always here");
+    let options = Options {
+        rounds: 5,
+        filters: vec!["core.fill.".into(), "core.copy.".into()],
+        peers: PeerChoice::Named(Vec::new()),
+        peer_folder: None,
+        commit: "0".into(),
+        note: None,
+    };
+    let broken_off_at = |last: u64| {
+        run(&device, &suites(), &options, &mut |progress| {
+            if progress.done < last {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })
+    };
+    let rounds = |record: &BenchRecord| {
+        record
+            .rows
+            .iter()
+            .map(|row| row.rounds_s.len())
+            .collect::<Vec<_>>()
+    };
+    let record = broken_off_at(3).expect("two rows are there");
+    // Five rounds in three passes are 2 + 2 + 1.
+    assert_eq!(
+        (rounds(&record), record.interrupted),
+        (vec![4, 2], Some(Planned { rows: 2, rounds: 5 }))
+    );
+    assert_eq!(record.discrepancy(), None);
+    let first = broken_off_at(1).expect("a row is there");
+    assert_eq!(rounds(&first), [2]);
+    let folder = std::env::temp_dir().join(format!("tectum-incomplete-{}", std::process::id()));
+    let path = first.write(&folder).expect("writable");
+    let name = path.file_name().and_then(|name| name.to_str());
+    assert_eq!(
+        name,
+        Some(format!("{}-cpu-incomplete.json", first.date).as_str())
+    );
+    let read = BenchRecord::read(&path).expect("a record");
+    assert_eq!(read.interrupted, Some(Planned { rows: 2, rounds: 5 }));
+    std::fs::remove_dir_all(&folder).expect("ours");
+    let nothing = broken_off_at(0).expect_err("no row is there");
+    assert_eq!(nothing.kind(), tectum::ErrorKind::Cancelled);
+    assert_eq!(broken_off_at(6).expect("complete").interrupted, None);
+
+    let sizes = |last: u64| {
+        sizes("add", &device, None, &[1024, 4096], 2, &mut |progress| {
+            if progress.done < last {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        })
+    };
+    let table = sizes(1).expect("a size is there");
+    assert_eq!((table.rows.len(), table.interrupted), (1, Some(2)));
+    let nothing = sizes(0).expect_err("no size is there");
+    assert_eq!(nothing.kind(), tectum::ErrorKind::Cancelled);
 }
 
 #[test]

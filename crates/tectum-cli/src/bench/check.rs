@@ -7,7 +7,8 @@ use tectum::{Error, ErrorKind, Result};
 use tectum_bench::bench;
 use tectum_bench::bench::{Basis, BenchRecord, Comparison, Slowdown};
 
-use super::show::interval;
+use super::show::{incomplete, interval};
+use crate::messages;
 use crate::table::{print, print_json};
 
 /// Compares two records row by row, by their ratios to peers or rooflines; silent unless a row
@@ -28,10 +29,14 @@ pub struct CheckArgs {
 /// # Errors
 /// Files that are not records; records that cannot be compared; `Mismatch` if a row became slower.
 pub fn check(args: &CheckArgs) -> Result<()> {
-    let comparison = bench::compare(
-        &BenchRecord::read(&args.old)?,
-        &BenchRecord::read(&args.new)?,
-    )?;
+    let [old, new] = [&args.old, &args.new].map(|path| -> Result<BenchRecord> {
+        let record = BenchRecord::read(path)?;
+        if let Some(what) = incomplete(&record) {
+            messages::warning(format!("{}: incomplete: {what}", path.display()));
+        }
+        Ok(record)
+    });
+    let comparison = bench::compare(&old?, &new?)?;
     if args.json {
         print_json(&comparison)?;
     } else {

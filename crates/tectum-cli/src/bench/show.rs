@@ -37,7 +37,26 @@ pub fn record(record: &BenchRecord) -> String {
         .iter()
         .filter_map(predecessor)
         .collect::<String>();
-    text + &record.peers.iter().map(peer).collect::<String>()
+    text += &record.peers.iter().map(peer).collect::<String>();
+    text + &incomplete(record).map_or_else(String::new, |what| format!("interrupted: {what}\n"))
+}
+
+/// What an incomplete record has; none for a complete one.
+pub fn incomplete(record: &BenchRecord) -> Option<String> {
+    let planned = record.interrupted?;
+    let rounds = record.rows.iter().map(|row| row.rounds_s.len());
+    let (low, high) = (rounds.clone().min()?, rounds.max()?);
+    let rounds = if low == high {
+        low.to_string()
+    } else {
+        format!("{low} to {high}")
+    };
+    Some(format!(
+        "{} of {} measured, in {rounds} of {}",
+        record.rows.len(),
+        counted(planned.rows, "row"),
+        counted(planned.rounds, "round")
+    ))
 }
 
 /// Speed-up of a row over the predecessor's interpreter, if measured.

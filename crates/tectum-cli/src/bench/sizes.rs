@@ -5,6 +5,8 @@ use tectum::{Device, DeviceInfo, DeviceKind, Error, Result};
 use tectum_bench::bench;
 use tectum_bench::bench::{Interval, SizeRow, SizeTable, Timing};
 
+use crate::count::counted;
+use crate::interrupt::Interrupt;
 use crate::progress::{Bar, Unit};
 use crate::table::{print, print_json, table};
 use crate::threads::ThreadsArgs;
@@ -102,14 +104,14 @@ pub fn sizes(args: &SizesArgs) -> Result<()> {
     let elements: Vec<usize> = std::iter::successors(Some(MIN), |size| size.checked_mul(4))
         .take_while(|size| *size <= args.max.0)
         .collect();
-    let bar = Bar::new(Unit::Steps);
+    let (bar, interrupt) = (Bar::new(Unit::Steps), Interrupt::watch()?);
     let found = bench::sizes(
         &args.operation,
         &cpu,
         device.as_ref(),
         &elements,
         args.rounds as usize,
-        &mut bar.watch(),
+        &mut bar.watch_until(&interrupt),
     )?;
     bar.clear();
     let found = SizeTable {
@@ -179,6 +181,13 @@ fn text(found: &SizeTable, device: Option<&DeviceInfo>) -> String {
         table(&[vec![head], found.rows.iter().map(row).collect()].concat())
     );
     text += &format!("{}: {}\n", found.baseline.id, found.baseline.name);
+    if let Some(planned) = found.interrupted {
+        text += &format!(
+            "interrupted: {} of {} measured\n",
+            found.rows.len(),
+            counted(planned, "size")
+        );
+    }
     let Some(info) = device else {
         return text + "no GPU here: only the CPU was measured; software adapters do not count\n";
     };
@@ -189,6 +198,9 @@ fn text(found: &SizeTable, device: Option<&DeviceInfo>) -> String {
                 "break-even: none is stated, since {} is software and no GPU\n",
                 info.id
             );
+    }
+    if found.interrupted.is_some() {
+        return text + "break-even: none is stated, since not all sizes were measured\n";
     }
     let from = |size: Option<usize>| {
         size.map_or_else(
@@ -258,6 +270,7 @@ mod tests {
             baseline: brief.clone(),
             device: Some(brief),
             rows,
+            interrupted: None,
             break_even: Some(1 << 20),
             break_even_with_copies: None,
         };

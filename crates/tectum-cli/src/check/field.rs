@@ -1,7 +1,7 @@
 //! `tectum check field`.
 
 use clap::Args;
-use tectum::{Device, Error, Result, Session};
+use tectum::{Device, Error, ErrorKind, Result, Session};
 use tectum_control::body::BodySpec;
 use tectum_control::brain::field::learning::{MeanEstimate, Score, compare};
 use tectum_control::brain::field::spec::FieldSpec;
@@ -83,7 +83,7 @@ impl FieldArgs {
 ///
 /// # Errors
 /// An invalid field size; what the device reports; `Mismatch` for a field that differs from its
-/// reference.
+/// reference or does not meet a requirement of the verdict.
 pub fn check_field(args: &FieldArgs) -> Result<()> {
     let mut devices = args
         .device
@@ -156,7 +156,8 @@ pub fn check_field(args: &FieldArgs) -> Result<()> {
             "sensors": options.sensors, "motors": options.motors, "patterns": options.patterns, "storage": options.storage,
             "check": report, "verdict": verdict,
         });
-        return print(&format!("{found}\n"));
+        print(&format!("{found}\n"))?;
+        return result_of(&verdict);
     }
     let of = brain.map_or_else(String::new, |brain| {
         format!(", the brain of {}", brain.name)
@@ -168,7 +169,28 @@ pub fn check_field(args: &FieldArgs) -> Result<()> {
         options.sensors,
         options.motors
     );
-    print(&(text(&title, &devices, &report) + &verdict_text(&verdict)))
+    print(&(text(&title, &devices, &report) + &verdict_text(&verdict)))?;
+    result_of(&verdict)
+}
+
+/// The requirements that are not met, with commas between them; none if all are met.
+fn missed(findings: &[Finding]) -> Option<String> {
+    let missed: Vec<&str> = findings
+        .iter()
+        .filter(|finding| !finding.is_met)
+        .map(|finding| finding.what)
+        .collect();
+    (!missed.is_empty()).then(|| missed.join(", "))
+}
+
+/// The result of the command: a negative verdict is an error.
+fn result_of(findings: &[Finding]) -> Result<()> {
+    missed(findings).map_or(Ok(()), |missed| {
+        Err(Error::new(
+            ErrorKind::Mismatch,
+            format!("check field: not met: {missed}"),
+        ))
+    })
 }
 
 /// The field of a scenario.
@@ -231,16 +253,10 @@ fn verdict_text(findings: &[Finding]) -> String {
             if *is_met { "ok" } else { "NOT MET" }.to_owned(),
         ]);
     }
-    let missed: Vec<&str> = findings
-        .iter()
-        .filter(|finding| !finding.is_met)
-        .map(|finding| finding.what)
-        .collect();
-    let whole = if missed.is_empty() {
-        "every requirement is met".to_owned()
-    } else {
-        format!("not met: {}", missed.join(", "))
-    };
+    let whole = missed(findings).map_or_else(
+        || "every requirement is met".to_owned(),
+        |missed| format!("not met: {missed}"),
+    );
     format!("\n{}{whole}\n", table(&rows))
 }
 

@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 use serde::Serialize;
 use tectum::{Device, Error, ErrorKind, Result};
-use tectum_onnx::{Array, ElementType, Model, PortDim};
+use tectum_onnx::{Array, ElementType, Model};
 
 use crate::npy;
 use crate::table::{print, print_json, table};
@@ -67,25 +67,32 @@ pub fn check_policy(path: &Path, args: &PolicyArgs, device: &str, json: bool) ->
             .find(|(known, _)| known == name)
             .map(|(_, array)| array)
     };
-    let mut sizes: Vec<(&str, usize)> = Vec::new();
+    let mut sizes: Vec<(String, usize)> = Vec::new();
     for port in model.inputs() {
-        let array = find(&port.name).ok_or_else(|| {
-            Error::invalid(format!(
-                "{}: no array {:?} for this input",
-                case.display(),
-                port.name
-            ))
-        })?;
-        for (dim, size) in port.dims.iter().flatten().zip(array.dims()) {
-            if let PortDim::Named(name) = dim
-                && sizes.iter().all(|(known, _)| known != name)
-            {
-                sizes.push((name, *size));
-            }
-        }
+        let dims = find(&port.name).map_or(&[][..], Array::dims);
+        let open = port.open_axes();
+        sizes.extend(open.filter_map(|(axis, name)| Some((name, *dims.get(axis)?))));
+    }
+    let sizes: Vec<(&str, usize)> = sizes
+        .iter()
+        .map(|(name, size)| (name.as_str(), *size))
+        .collect();
+    // Of an output that has no array nothing is compared.
+    let mut compared: Vec<&str> = model
+        .outputs()
+        .iter()
+        .map(|port| port.name.as_str())
+        .filter(|name| find(name).is_some())
+        .collect();
+    if compared.is_empty() {
+        compared = model
+            .outputs()
+            .iter()
+            .map(|port| port.name.as_str())
+            .collect();
     }
     let network = model
-        .load(&sizes)
+        .load_outputs(&sizes, &compared)
         .map_err(|error| error.at(path.display()))?;
     let mut compiled = network.compile(&Device::open(if device == "auto" {
         "cpu"
@@ -93,11 +100,16 @@ pub fn check_policy(path: &Path, args: &PolicyArgs, device: &str, json: bool) ->
         device
     })?)?;
     for port in network.inputs() {
-        if let Some(array) = find(&port.name) {
-            compiled
-                .set(&port.name, array)
-                .map_err(|error| error.at(case.display()))?;
-        }
+        let array = find(&port.name).ok_or_else(|| {
+            Error::invalid(format!(
+                "{}: no array {:?} for this input",
+                case.display(),
+                port.name
+            ))
+        })?;
+        compiled
+            .set(&port.name, array)
+            .map_err(|error| error.at(case.display()))?;
     }
     compiled.run()?;
     let mut rows = Vec::new();

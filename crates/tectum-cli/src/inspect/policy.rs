@@ -4,8 +4,8 @@ use std::time::Instant;
 
 use serde_json::json;
 use tectum::{Device, Error, Result};
-use tectum_control::body::body;
 use tectum_control::brain::policy;
+use tectum_control::scenario::build::named_body;
 use tectum_onnx::{Model, Network};
 
 use super::InspectArgs;
@@ -43,12 +43,15 @@ pub fn dims(texts: &[String]) -> Result<Vec<(&str, usize)>> {
 pub fn inspect_policy(args: &InspectArgs) -> Result<()> {
     let path = &args.file;
     let model = Model::open(path)?;
-    let network = model
-        .load(&dims(&args.dims)?)
+    let (network, others) = model
+        .load_supported(&dims(&args.dims)?)
         .map_err(|error| error.at(path.display()))?;
+    for (output, error) in &others {
+        messages::warning(format!("output {output} is left out: {error}"));
+    }
     for assumption in network.assumptions() {
         messages::warning(format!(
-            "{assumption} (assumed; --dim sets named dimensions)"
+            "{assumption} (assumed; --dim sets it, an axis without a name as INPUT.AXIS=SIZE)"
         ));
     }
     let tick_us = tick_us(&network)?;
@@ -56,7 +59,7 @@ pub fn inspect_policy(args: &InspectArgs) -> Result<()> {
         Some(name) => Some(policy::check(
             path,
             args.contract.as_deref(),
-            body(name, None)?.spec(),
+            named_body(name, None)?.spec(),
         )?),
         None => None,
     };
@@ -68,7 +71,7 @@ pub fn inspect_policy(args: &InspectArgs) -> Result<()> {
         };
         return print_json(&json!({
             "kind": "policy", "producer": model.producer(), "opset": model.opset(), "inputs": ports(network.inputs().iter().collect()),
-            "outputs": ports(network.outputs().collect()), "operators": operators, "parameters": network.parameters(),
+            "left_out": others.iter().map(|(output, _)| output).collect::<Vec<_>>(), "outputs": ports(network.outputs().collect()), "operators": operators, "parameters": network.parameters(),
             "tick_us": tick_us, "metadata": metadata, "notes": binding.map(|binding| binding.notes),
         }));
     }
@@ -85,6 +88,10 @@ pub fn inspect_policy(args: &InspectArgs) -> Result<()> {
             format!("{:?}", port.dims),
             port.element.name().to_owned(),
         ]
+    }));
+    rows.extend(others.iter().map(|(output, _)| {
+        let cells = ["output", output.as_str(), "not supported", ""];
+        cells.map(str::to_owned).to_vec()
     }));
     let counts: Vec<String> = operators
         .iter()

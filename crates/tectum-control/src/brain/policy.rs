@@ -18,7 +18,8 @@ pub mod binding;
 mod chunks;
 pub mod contract;
 mod inference;
-mod metadata;
+mod loading;
+pub mod metadata;
 mod schedule;
 pub mod spec;
 #[cfg(test)]
@@ -32,7 +33,7 @@ use tectum::snapshot::{Array, Snapshot};
 use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, Result, RunStats, Watch};
 use tectum_onnx::{Model, Network};
 
-use self::binding::{ActionKind, Binding, BoundInput, Fill, Number, NumberSource};
+use self::binding::{ActionKind, Binding, BoundInput, Drive, Fill, Number, NumberSource};
 use self::chunks::Chunks;
 use self::contract::{Contract, METADATA_KEY, TermFunction};
 use self::inference::{Inference, Runner, Worker};
@@ -105,9 +106,7 @@ impl PolicyRecipe {
         if let Some(file) = contract_file(path, named.as_deref()) {
             files.push(InputFile::of(&file)?);
         }
-        let contract = contract_of(&model, path, named.as_deref())?;
-        let network = model.load(&[]).map_err(|error| error.at(path.display()))?;
-        let binding = contract.bind(&network, body)?;
+        let (network, binding) = bound(&model, path, named.as_deref(), body)?;
         Ok(Self {
             spec: spec.clone(),
             network,
@@ -259,8 +258,15 @@ impl PolicyBrain {
                 action.copy_from_slice(&choices[best]);
             }
             ActionKind::Continuous(channels) => {
-                for (action, (index, scale, offset)) in action.iter_mut().zip(channels) {
-                    *action = (bounded(f64::from(row[*index]), rule.clip) * scale + offset) as f32;
+                for (action, drive) in action.iter_mut().zip(channels) {
+                    *action = match *drive {
+                        Drive::Row {
+                            index,
+                            scale,
+                            offset,
+                        } => (bounded(f64::from(row[index]), rule.clip) * scale + offset) as f32,
+                        Drive::Passive(safe) => safe,
+                    };
                 }
             }
         }
@@ -290,7 +296,7 @@ fn fill(input: &BoundInput, values: &mut [f32], observation: &[f32], previous: &
 }
 
 impl Number {
-    fn value(&self, observation: &[f32], previous: &[f32], step: u64) -> f32 {
+    pub(super) fn value(&self, observation: &[f32], previous: &[f32], step: u64) -> f32 {
         let raw = match self.source {
             NumberSource::Channel(channel) => f64::from(observation[channel]),
             NumberSource::Previous(index) => f64::from(previous[index]),
@@ -487,7 +493,12 @@ fn contract_file(path: &Path, named: Option<&Path>) -> Option<PathBuf> {
 
 /// The contract of a policy: the file that is named, else the file next to the model with its name
 /// and the ending `.toml`, else the one in the model's metadata, else what can be assumed.
-fn contract_of(model: &Model, path: &Path, contract: Option<&Path>) -> Result<Contract> {
+fn contract_of(
+    model: &Model,
+    path: &Path,
+    contract: Option<&Path>,
+    body: &BodySpec,
+) -> Result<Contract> {
     if let Some(file) = contract_file(path, contract) {
         return Contract::read(&file);
     }
@@ -495,7 +506,7 @@ fn contract_of(model: &Model, path: &Path, contract: Option<&Path>) -> Result<Co
     let origin = format!("metadata of {}", path.display());
     match metadata.get(METADATA_KEY) {
         Some(text) => Contract::parse(text, &origin),
-        None if metadata.contains_key("joint_names") => metadata::contract(&metadata, &origin),
+        None if metadata::is_known(&metadata) => metadata::contract(&metadata, &origin, Some(body)),
         None => Ok(Contract {
             origin: format!("{} (it has no contract)", path.display()),
             ..Contract::default()
@@ -508,10 +519,19 @@ fn contract_of(model: &Model, path: &Path, contract: Option<&Path>) -> Result<Co
 /// # Errors
 /// As [`PolicyBrain::new`], without a device.
 pub fn check(model: &Path, contract: Option<&Path>, body: &BodySpec) -> Result<Binding> {
-    let file = Model::open(model)?;
-    let contract = contract_of(&file, model, contract)?;
-    contract.bind(
-        &file.load(&[]).map_err(|error| error.at(model.display()))?,
-        body,
-    )
+    bound(&Model::open(model)?, model, contract, body).map(|(_, binding)| binding)
+}
+
+/// The network of a policy with the sizes and outputs that its contract needs, and the contract's
+/// binding to it and to a body.
+fn bound(
+    model: &Model,
+    path: &Path,
+    contract: Option<&Path>,
+    body: &BodySpec,
+) -> Result<(Network, Binding)> {
+    let mut contract = contract_of(model, path, contract, body)?;
+    let network = contract.load(model, path, body)?;
+    let binding = contract.bind(&network, body)?;
+    Ok((network, binding))
 }

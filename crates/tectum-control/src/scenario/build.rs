@@ -4,10 +4,11 @@ use std::time::{Duration, Instant};
 
 use tectum::route::{self, Choice};
 use tectum::{Device, Result, Watch, WorkProgress};
+use toml::{Table, Value};
 
 use super::{BrainSpec, Scenario};
 use crate::body::task::Task;
-use crate::body::{Body, BodySpec};
+use crate::body::{self, Body, BodySpec, Start};
 use crate::brain::{Brain, BrainContext, DeviceRecipe, Recipe, StandIn};
 use crate::closed_loop::ClosedLoop;
 
@@ -19,6 +20,26 @@ pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
     let mut plant = scenario.body.plant()?;
     plant.reset(scenario.run.seed);
     Ok(plant)
+}
+
+/// Makes a body: a built-in one by its name, or that of an equation file, `FILE.plant`. Without a
+/// start it has its own.
+///
+/// # Errors
+/// An unknown name, listing the known ones; a file that cannot be read or is not valid.
+pub fn named_body(name: &str, start: Option<Start>) -> Result<Box<dyn Body>> {
+    if !name.ends_with(".plant") {
+        return body::body(name, start);
+    }
+    let table = |name: &str| Table::from_iter([("name".to_owned(), Value::from(name))]);
+    let text = Table::from_iter([
+        ("body".to_owned(), table(name).into()),
+        ("brain".to_owned(), table("zero").into()),
+    ])
+    .to_string();
+    let mut scenario = Scenario::parse(&text, name, name)?;
+    scenario.body.start = start;
+    build_body(&scenario)
 }
 
 /// Makes the task that a scenario's run is judged by: the default of its body, if it has one.

@@ -1,4 +1,5 @@
-//! Branches and loops: decided and unrolled when the model is loaded.
+//! Branches and loops: decided and unrolled when the model is loaded. Of a condition that is
+//! computed while the network runs, both branches are computed and one is selected.
 
 use rten_onnx::onnx::GraphProto;
 use tectum::{Error, Result};
@@ -25,12 +26,56 @@ fn single(array: &Array, what: &str) -> Result<f64> {
 }
 
 fn choose<'m>(import: &mut dyn Unroll<'m>, call: &Call<'m>) -> Result<Option<Vec<Value>>> {
-    let condition = single(call.known(0, "the condition")?, "the condition")? != 0.0;
+    let condition = call.input(0)?;
     let (on, off) = (
         call.attributes.graph("then_branch")?,
         call.attributes.graph("else_branch")?,
     );
-    import.subgraph(if condition { on } else { off }, Vec::new())
+    if let Some(known) = condition.array() {
+        let is_on = single(known, "the condition")? != 0.0;
+        return import.subgraph(if is_on { on } else { off }, Vec::new());
+    }
+    if condition.len() != 1 {
+        return Err(Error::data(format!(
+            "the condition of {:?}: one element is needed",
+            condition.dims
+        )));
+    }
+    let (Some(on), Some(off)) = (
+        import.subgraph(on, Vec::new())?,
+        import.subgraph(off, Vec::new())?,
+    ) else {
+        return Ok(None);
+    };
+    if on.len() != off.len() {
+        return Err(Error::data(format!(
+            "its branches have {} and {} outputs",
+            on.len(),
+            off.len()
+        )));
+    }
+    let emit = import.emit();
+    on.iter()
+        .zip(&off)
+        .map(|(on, off)| selected(emit, condition, on, off))
+        .collect::<Result<Vec<_>>>()
+        .map(Some)
+}
+
+/// One of two values, by a condition that is computed while the network runs.
+fn selected(emit: &mut Emit<'_>, condition: &Value, on: &Value, off: &Value) -> Result<Value> {
+    if on.element != off.element || on.dims != off.dims {
+        return Err(Error::unsupported(format!(
+            "its branches give {:?} {} and {:?} {}, and input 0, the condition, is computed while the network runs: both need one shape and type",
+            on.dims, on.element, off.dims, off.element
+        )));
+    }
+    if on.len() == 0 {
+        return Ok(on.clone());
+    }
+    let [condition, on_node, off_node] = [emit.node(condition)?, emit.node(on)?, emit.node(off)?];
+    let node = emit.builder.select(condition, on_node, off_node)?;
+    emit.shaped(node, on.element, &on.dims)
 }
 
 /// The values that one output of a body had in each repetition.

@@ -42,14 +42,14 @@ fn body(condition: &str) -> GraphProto {
 #[test]
 fn refusals_name_kind_and_reason() {
     use ErrorKind::{Data, Unsupported};
-    let branch = || GraphProto {
-        node: vec![node("Relu", "x", "z", vec![])],
+    let branch = |operator: &str| GraphProto {
+        node: vec![node(operator, "x", "z", vec![])],
         output: outputs("z"),
         ..GraphProto::default()
     };
     let choice = vec![
-        graph("then_branch", branch()),
-        graph("else_branch", branch()),
+        graph("then_branch", branch("Relu")),
+        graph("else_branch", branch("ReduceMean")),
     ];
     let cases = [
         (
@@ -68,7 +68,7 @@ fn refusals_name_kind_and_reason() {
         (
             file(vec![node("If", "on", "y", choice)], vec![]),
             Unsupported,
-            "the condition, is computed while the network runs",
+            "the condition, is computed while the network runs: both need one shape and type",
         ),
         (
             file(

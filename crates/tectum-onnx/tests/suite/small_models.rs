@@ -103,7 +103,7 @@ fn attribute(name: &str, kind: AttributeType) -> AttributeProto {
     }
 }
 
-fn int(name: &str, value: i64) -> AttributeProto {
+pub fn int(name: &str, value: i64) -> AttributeProto {
     AttributeProto {
         i: Some(value),
         ..attribute(name, AttributeType::INT)

@@ -967,7 +967,7 @@ class Network:
     """
     A network from an ONNX file, compiled for a device.
 
-    `dims` gives sizes to named dimensions; others are 1. `weights` is "f32", "f16" or "int8": products then read weights of fewer bits.
+    `dims` gives sizes to named dimensions, or to an axis as `INPUT.AXIS`; others are 1. `weights` is "f32", "f16" or "int8": products then read weights of fewer bits.
     Calling it computes the outputs: `network(obs=array)` returns a dict of arrays by output name.
 
     Raises FileNotFoundError, DataError for a malformed file, UnsupportedError listing every operator that is not supported.
@@ -1150,13 +1150,15 @@ class ObservationChannel:
     """
     One number of an observation.
 
-    `low` and `high` are the values expected, for plots and checks; `scale` is the typical magnitude, by default the larger bound.
+    `low` and `high` are the values expected, for plots and checks; `scale` is the typical magnitude, by default the larger bound. `wraps` marks an angle that begins again after a full turn: its unit is "rad", "deg" or "", which is radians too.
 
     >>> import tectum as tt
     >>> tt.ObservationChannel("x", "m", -2.4, 2.4)
     ObservationChannel('x', 'm', -2.4, 2.4)
+    >>> tt.ObservationChannel("yaw", "deg", -180, 180, wraps=True)
+    ObservationChannel('yaw', 'deg', -180.0, 180.0, wraps=True)
     """
-    def __new__(cls, /, name: str, unit: str = "", low: float = ..., high: float = 1.0, *, scale: float | None = None) -> ObservationChannel: ...
+    def __new__(cls, /, name: str, unit: str = "", low: float = ..., high: float = 1.0, *, scale: float | None = None, wraps: bool = False) -> ObservationChannel: ...
     def __repr__(self, /) -> str: ...
     @property
     def high(self, /) -> float:
@@ -1177,6 +1179,11 @@ class ObservationChannel:
     def unit(self, /) -> str:
         """
         The unit, as printed.
+        """
+    @property
+    def wraps(self, /) -> bool:
+        """
+        Whether it is an angle that wraps after a full turn.
         """
 
 @final

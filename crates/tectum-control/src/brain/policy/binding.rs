@@ -1,12 +1,14 @@
 //! A contract met with a body and a network: every name is found, every length agrees.
 
+use std::ops::RangeInclusive;
+
 use tectum::{DType, Error, Result};
-use tectum_equations::Unit;
-use tectum_onnx::{Network, NetworkPort};
+use tectum_equations::{Dimension, Unit};
+use tectum_onnx::{ElementType, Network, NetworkPort};
 
 use super::contract::{ActionRule, Contract, Term, TermFunction, TermSource, state_by_name};
 use super::schedule::Schedule;
-use crate::body::BodySpec;
+use crate::body::{BodySpec, ChannelKind};
 use crate::nearest::suggestion;
 
 /// How the numbers of a body become inputs, and an output an action.
@@ -24,6 +26,8 @@ pub struct Binding {
 pub(super) struct BoundInput {
     pub name: String,
     pub len: usize,
+    /// Whether its elements are integers or truth values.
+    pub is_integer: bool,
     pub fills: Vec<Fill>,
 }
 
@@ -80,12 +84,25 @@ pub(super) struct BoundAction {
 
 #[derive(Debug, Clone)]
 pub(super) enum ActionKind {
-    /// For each channel of the body: the number of the row, its factor and what is added.
-    Continuous(Vec<(usize, f64, f64)>),
+    /// For each channel of the body what it gets.
+    Continuous(Vec<Drive>),
     /// The action for each number of the row.
     Choice(Vec<Vec<f32>>),
     /// The action for each value of an output that is an index.
     Index(Vec<Vec<f32>>),
+}
+
+/// What a channel of the body's action gets.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Drive {
+    /// A number of the row, multiplied, and a number added.
+    Row {
+        index: usize,
+        scale: f64,
+        offset: f64,
+    },
+    /// The body's safe action: the policy does not drive it.
+    Passive(f32),
 }
 
 impl Contract {
@@ -139,7 +156,7 @@ impl Contract {
 
     fn states(&self, network: &Network, notes: &mut Vec<String>) -> Result<Vec<BoundState>> {
         let pairs = if self.state.is_empty() {
-            let pairs = state_by_name(network);
+            let pairs = state_by_name(network, &self.named_ports());
             notes.extend(pairs.iter().map(|(input, output)| {
                 format!(
                     "input {input} is output {output} of the tick before, by their names (assumed)"
@@ -187,18 +204,10 @@ impl Contract {
             .iter()
             .filter(|input| states.iter().all(|state| state.input != input.name))
             .collect();
-        if let Some(input) = open
-            .iter()
-            .find(|input| input.element.dtype() != DType::F32)
-        {
-            return Err(Error::invalid(format!(
-                "input {} is {}: only floats can be filled from a body",
-                input.name, input.element
-            )));
-        }
         let main = match (&self.input, &open[..]) {
             (Some(name), _) => port(open.iter().copied(), "input", name)?,
             (None, [only]) => *only,
+            (None, []) if self.observation.is_empty() => return Ok(Vec::new()),
             (None, []) => return Err(Error::invalid("the network has no input that is no state")),
             (None, several) => {
                 let named = several
@@ -219,6 +228,12 @@ impl Contract {
                 .map(|channel| channel.name.as_str())
                 .collect::<Vec<_>>()
                 .join(", ");
+            if main.element.dtype() != DType::F32 {
+                return Err(Error::invalid(format!(
+                    "input {} is {}: only floats can be filled from a body",
+                    main.name, main.element
+                )));
+            }
             if len != channels || open.len() > 1 {
                 let shape = format!(
                     "input {} {:?} has {len} numbers, the body {} {channels} ({names})",
@@ -241,6 +256,7 @@ impl Contract {
             return Ok(vec![BoundInput {
                 name: main.name.clone(),
                 len,
+                is_integer: false,
                 fills: vec![Fill {
                     numbers,
                     history: 1,
@@ -257,12 +273,18 @@ impl Contract {
                 )?,
                 None => main,
             };
-            let fill = term.bound(body, outputs)?;
+            let fill = term.bound(body, outputs, notes)?;
+            let is_integer = input.element.dtype() != DType::F32;
+            if is_integer {
+                fill.check_whole(input)
+                    .map_err(|error| error.at(&term.place))?;
+            }
             match bound.iter_mut().find(|bound| bound.name == input.name) {
                 Some(bound) => bound.fills.push(fill),
                 None => bound.push(BoundInput {
                     name: input.name.clone(),
                     len: input.dims.iter().product(),
+                    is_integer,
                     fills: vec![fill],
                 }),
             }
@@ -335,6 +357,12 @@ impl Contract {
             ))),
         };
         let choices = rule.choices(body)?;
+        if !rule.passive.is_empty() {
+            notes.push(format!(
+                "passive channels {} keep the body's safe action",
+                rule.passive.join(", ")
+            ));
+        }
         if output.element.dtype() == DType::I32 {
             if len != 1 {
                 return Err(Error::invalid(format!(
@@ -375,6 +403,9 @@ impl Contract {
         }
         let channels = rule.channels(body)?;
         let width = channels.len();
+        if width == 0 {
+            return Err(Error::invalid("action: the policy drives no channel"));
+        }
         if let (Some(choices), None, false) = (discrete, &rule.channels, len == width)
             && len == choices.len()
         {
@@ -410,10 +441,9 @@ impl Contract {
             )));
         }
         if rule.channels.is_none() {
-            let names = body
-                .action
+            let names = channels
                 .iter()
-                .map(|channel| channel.name.as_str())
+                .map(|channel| body.action[*channel].name.as_str())
                 .collect::<Vec<_>>()
                 .join(", ");
             notes.push(format!(
@@ -425,14 +455,22 @@ impl Contract {
             per_number("action: scale", &rule.scale, width, 1.0)?,
             per_number("action: offset", &rule.offset, width, 0.0)?,
         );
-        let mut driven = vec![(0, 0.0, 0.0); body.action.len()];
+        let mut driven: Vec<Drive> = body
+            .safe_action
+            .iter()
+            .map(|safe| Drive::Passive(*safe))
+            .collect();
         for (index, &channel) in channels.iter().enumerate() {
             let own = &body.action[channel];
             let factor = rule
                 .unit
                 .as_deref()
                 .map_or(Ok(1.0), |unit| factor("action", unit, &own.unit, &own.name))?;
-            driven[channel] = (index, scale[index] * factor, offset[index] * factor);
+            driven[channel] = Drive::Row {
+                index,
+                scale: scale[index] * factor,
+                offset: offset[index] * factor,
+            };
         }
         Ok(BoundAction {
             output: output.name.clone(),
@@ -458,8 +496,53 @@ impl Default for Number {
     }
 }
 
+/// The numbers that an input of integers can be filled with: devices have 32 bits.
+fn integer_range(element: ElementType) -> RangeInclusive<f64> {
+    let unsigned = |max: u32| 0.0..=f64::from(max);
+    match element {
+        ElementType::Bool => unsigned(1),
+        ElementType::U8 => unsigned(u8::MAX.into()),
+        ElementType::U16 => unsigned(u16::MAX.into()),
+        ElementType::U32 | ElementType::U64 => unsigned(i32::MAX as u32),
+        ElementType::I8 => i8::MIN.into()..=i8::MAX.into(),
+        ElementType::I16 => i16::MIN.into()..=i16::MAX.into(),
+        _ => i32::MIN.into()..=i32::MAX.into(),
+    }
+}
+
+impl Fill {
+    /// Refuses numbers that may not be whole, for an input of integers or truth values.
+    fn check_whole(&self, input: &NetworkPort) -> Result<()> {
+        let refused = |what: &str| {
+            Err(Error::invalid(format!(
+                "input {} is {}: {what}",
+                input.name, input.element
+            )))
+        };
+        for number in &self.numbers {
+            let parts = [number.factor, number.offset, number.scale];
+            match number.source {
+                NumberSource::Constant(value) => {
+                    let filled = f64::from(number.value(&[], &[], 0));
+                    if filled.fract() != 0.0 || !integer_range(input.element).contains(&filled) {
+                        return refused(&format!("{value} is none of its values"));
+                    }
+                }
+                NumberSource::Step
+                    if number.function == TermFunction::Identity
+                        && parts.iter().all(|part| part.fract() == 0.0) => {}
+                NumberSource::Step => return refused("the step becomes a fraction"),
+                NumberSource::Channel(_) | NumberSource::Previous(_) => {
+                    return refused("only `value` and the step are whole numbers");
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
 impl Term {
-    fn bound(&self, body: &BodySpec, outputs: usize) -> Result<Fill> {
+    fn bound(&self, body: &BodySpec, outputs: usize, notes: &mut Vec<String>) -> Result<Fill> {
         let place = &self.place;
         let sources: Vec<(NumberSource, f64)> = match &self.source {
             TermSource::Channels(names) => {
@@ -494,78 +577,82 @@ impl Term {
         let offset = per_number(&format!("{place}: offset"), &self.offset, count, 0.0)?;
         let scale = per_number(&format!("{place}: scale"), &self.scale, count, 1.0)?;
         let clip = self.clip.unwrap_or([f64::NEG_INFINITY, f64::INFINITY]);
-        let number = |(index, (source, factor)): (usize, (NumberSource, f64))| {
-            let angle = if self.function == TermFunction::Identity {
-                factor
-            } else {
-                self.radians(body, source).unwrap_or(factor)
-            };
-            Number {
+        let mut numbers = Vec::new();
+        for (index, (source, factor)) in sources.into_iter().enumerate() {
+            numbers.push(Number {
                 source,
                 function: self.function,
-                factor: angle,
+                factor: match self.function {
+                    TermFunction::Identity => factor,
+                    TermFunction::Sin | TermFunction::Cos => self.radians(body, source, notes)?,
+                },
                 offset: offset[index],
                 clip,
                 scale: scale[index],
-            }
-        };
+            });
+        }
         Ok(Fill {
-            numbers: sources.into_iter().enumerate().map(number).collect(),
+            numbers,
             history: self.history.max(1),
         })
     }
 
-    /// Radians of one unit of an angle's channel.
-    fn radians(&self, body: &BodySpec, source: NumberSource) -> Option<f64> {
+    /// Radians of one unit of a number whose sine or cosine is taken: by its channel, or, of other
+    /// sources, by the term's unit.
+    fn radians(
+        &self,
+        body: &BodySpec,
+        source: NumberSource,
+        notes: &mut Vec<String>,
+    ) -> Result<f64> {
+        let place = &self.place;
         let NumberSource::Channel(channel) = source else {
-            return None;
+            let of_unit = |unit| factor(place, unit, "rad", "the number");
+            return self.unit.as_deref().map_or(Ok(1.0), of_unit);
         };
-        match body.observation[channel].kind {
-            crate::body::ChannelKind::Angle { rad_per_unit } => Some(rad_per_unit),
-            crate::body::ChannelKind::Linear => None,
+        let own = &body.observation[channel];
+        if let ChannelKind::Angle { rad_per_unit } = own.kind {
+            return Ok(rad_per_unit);
+        }
+        let unit = match own.unit.as_str() {
+            "" => None,
+            unit => Unit::parse(unit),
+        };
+        match unit {
+            Some(unit) if unit.dimension == Dimension::NONE => Ok(unit.scale),
+            Some(_) => Err(Error::invalid(format!(
+                "{place}: {} is in {}; a sine or cosine needs an angle",
+                own.name, own.unit
+            ))),
+            None => {
+                notes.push(format!("{} is in radians (assumed)", own.name));
+                Ok(1.0)
+            }
         }
     }
 }
 
 impl ActionRule {
     /// The channels of the body that the output drives, in its order; each of the body is driven
-    /// once.
-    fn channels(&self, body: &BodySpec) -> Result<Vec<usize>> {
+    /// once, or passive.
+    pub(super) fn channels(&self, body: &BodySpec) -> Result<Vec<usize>> {
+        let mut passive = Vec::new();
+        add_driven(body, &self.passive, &[], &mut passive)?;
         let Some(names) = &self.channels else {
-            return Ok((0..body.action.len()).collect());
+            return Ok((0..body.action.len())
+                .filter(|channel| !passive.contains(channel))
+                .collect());
         };
         let mut channels = Vec::new();
-        for name in names {
-            let known = body.action.iter().map(|channel| channel.name.as_str());
-            let found = body.action.iter().position(|channel| channel.name == *name);
-            let channel = found.ok_or_else(|| {
-                let all = body
-                    .action
-                    .iter()
-                    .map(|channel| channel.name.as_str())
-                    .collect::<Vec<_>>()
-                    .join(", ");
-                Error::invalid(format!(
-                    "action: the body {} has no channel {name:?}{}; it has {all}",
-                    body.name,
-                    suggestion(name, known)
-                ))
-            })?;
-            if channels.contains(&channel) {
-                return Err(Error::invalid(format!(
-                    "action: channel {name} is named twice"
-                )));
-            }
-            channels.push(channel);
-        }
+        add_driven(body, names, &passive, &mut channels)?;
         match body
             .action
             .iter()
             .enumerate()
-            .find(|(index, _)| !channels.contains(index))
+            .find(|(index, _)| !channels.contains(index) && !passive.contains(index))
         {
             Some((_, channel)) => Err(Error::invalid(format!(
-                "action: channel {} of the body {} is not driven",
+                "action: channel {} of the body {} is not driven; `passive` lists the channels that keep the safe action",
                 channel.name, body.name
             ))),
             None => Ok(channels),
@@ -588,7 +675,7 @@ impl ActionRule {
                     channels.len()
                 )));
             }
-            let mut action = vec![0.0; body.action.len()];
+            let mut action = body.safe_action.clone();
             for (number, &channel) in choice.iter().zip(&channels) {
                 let own = &body.action[channel];
                 let factor = self
@@ -614,37 +701,97 @@ impl ActionRule {
     }
 }
 
+/// Adds the channels of the body's action with these names; each of them once, and none of
+/// `others`.
+fn add_driven(
+    body: &BodySpec,
+    names: &[String],
+    others: &[usize],
+    channels: &mut Vec<usize>,
+) -> Result<()> {
+    for name in names {
+        let known = || body.action.iter().map(|channel| channel.name.as_str());
+        let channel = place_of(name, known()).ok_or_else(|| {
+            Error::invalid(format!(
+                "action: the body {} has no channel {name:?}{}; it has {}",
+                body.name,
+                suggestion(name, known()),
+                known().collect::<Vec<_>>().join(", ")
+            ))
+        })?;
+        if channels.contains(&channel) || others.contains(&channel) {
+            return Err(Error::invalid(format!(
+                "action: channel {name} is named twice"
+            )));
+        }
+        channels.push(channel);
+    }
+    Ok(())
+}
+
+/// A name as an equation file can have it, whose names have letters, digits and underscores alone.
+fn plain(name: &str) -> String {
+    name.chars()
+        .map(|letter| {
+            if letter.is_alphanumeric() {
+                letter
+            } else {
+                '_'
+            }
+        })
+        .collect()
+}
+
+/// The place of a name: its own, else that of the only name that is the same in an equation file,
+/// such as `joint_pos_hip` for `joint_pos.hip`.
+pub fn place_of<'n>(name: &str, mut known: impl Iterator<Item = &'n str> + Clone) -> Option<usize> {
+    let own = known.clone().position(|other| other == name);
+    own.or_else(|| {
+        let name = plain(name);
+        let is_same = |other: &str| plain(other) == name;
+        let place = known.clone().position(is_same)?;
+        known.nth(place);
+        (!known.any(is_same)).then_some(place)
+    })
+}
+
 /// The channels of a name: one, or those that `NAME.*` represents: NAME itself or all that begin
-/// with `NAME.`.
-fn observed(body: &BodySpec, name: &str) -> Result<Vec<usize>> {
+/// with `NAME.`, or with `NAME_` where a body has no such name.
+///
+/// # Errors
+/// `Invalid` for a name that the body does not have, listing its channels.
+pub fn observed(body: &BodySpec, name: &str) -> Result<Vec<usize>> {
+    let channels = || body.observation.iter().map(|channel| channel.name.as_str());
     let matching: Vec<usize> = match name.strip_suffix(".*") {
         Some(stem) => {
-            let belongs = |channel: &str| {
-                channel == stem
-                    || channel
-                        .strip_prefix(stem)
-                        .is_some_and(|rest| rest.starts_with('.'))
+            let of_group = |stem: &str, mark: char| -> Vec<usize> {
+                let belongs = |channel: &str| {
+                    channel == stem
+                        || channel
+                            .strip_prefix(stem)
+                            .is_some_and(|rest| rest.starts_with(mark))
+                };
+                (0..body.observation.len())
+                    .filter(|index| belongs(&body.observation[*index].name))
+                    .collect()
             };
-            (0..body.observation.len())
-                .filter(|index| belongs(&body.observation[*index].name))
-                .collect()
+            let dotted = of_group(stem, '.');
+            if dotted.is_empty() {
+                of_group(&plain(stem), '_')
+            } else {
+                dotted
+            }
         }
-        None => body
-            .observation
-            .iter()
-            .position(|channel| channel.name == name)
-            .into_iter()
-            .collect(),
+        None => place_of(name, channels()).into_iter().collect(),
     };
     if !matching.is_empty() {
         return Ok(matching);
     }
-    let known = body.observation.iter().map(|channel| channel.name.as_str());
-    let all = known.clone().collect::<Vec<_>>().join(", ");
+    let all = channels().collect::<Vec<_>>().join(", ");
     Err(Error::invalid(format!(
         "the body {} has no channel {name:?}{}; it has {all}",
         body.name,
-        suggestion(name, known)
+        suggestion(name, channels())
     )))
 }
 

@@ -90,6 +90,8 @@ pub enum TermFunction {
 pub struct ActionRule {
     /// The channels of the body in the order of the output; all in the body's order without it.
     pub channels: Option<Vec<String>>,
+    /// Channels of the body that the policy does not drive: they keep the body's safe action.
+    pub passive: Vec<String>,
     /// The unit of the action; the body's own without it.
     pub unit: Option<String>,
     /// Bounds of the network's numbers.
@@ -120,6 +122,19 @@ pub struct ActionRule {
 }
 
 impl Contract {
+    /// The inputs and outputs that it names outside of `[state]`: they are no states.
+    pub(super) fn named_ports(&self) -> Vec<&str> {
+        let inputs = self
+            .observation
+            .iter()
+            .filter_map(|term| term.input.as_deref());
+        [self.input.as_deref(), self.output.as_deref()]
+            .into_iter()
+            .flatten()
+            .chain(inputs)
+            .collect()
+    }
+
     /// Reads a file.
     ///
     /// # Errors
@@ -280,6 +295,12 @@ impl ActionRule {
                 "channels",
                 "channels of the body's action, in the order of the output",
             ))?,
+            passive: section
+                .texts(Key::new(
+                    "passive",
+                    "channels of the body that the policy does not drive; they keep its safe action",
+                ))?
+                .unwrap_or_default(),
             unit: section
                 .string(Key::new(
                     "unit",
@@ -366,33 +387,55 @@ fn read_state(mut section: Section<'_, '_>) -> Result<Vec<(String, String)>> {
     Ok(pairs)
 }
 
+/// The names that the output of a state may have, by the name of its input.
+fn state_outputs(input: &str) -> impl Iterator<Item = String> {
+    [
+        input.strip_suffix("_in").map(|stem| format!("{stem}_out")),
+        input.strip_suffix("0").map(|stem| format!("{stem}n")),
+        input
+            .strip_prefix("state_in")
+            .map(|rest| format!("state_out{rest}")),
+    ]
+    .into_iter()
+    .flatten()
+}
+
+/// Inputs that may be states by their names alone, each with its output.
+pub(super) fn state_names<'m>(
+    inputs: impl Iterator<Item = &'m str>,
+    outputs: &[&str],
+) -> Vec<(&'m str, String)> {
+    inputs
+        .filter_map(|input| {
+            let output = state_outputs(input).find(|name| outputs.contains(&name.as_str()))?;
+            Some((input, output))
+        })
+        .collect()
+}
+
 /// Inputs that are states by their names: `h_in` and `h_out`, or the like, of equal shapes.
-pub fn state_by_name(network: &Network) -> Vec<(String, String)> {
+///
+/// An input or output in `named`, which the contract gives another meaning, is no state. If no
+/// output would remain for the action, there are no states: `model_in` and `model_out` alone are an
+/// observation and an action.
+pub fn state_by_name(network: &Network, named: &[&str]) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     for input in network.inputs() {
-        let candidates = [
-            input
-                .name
-                .strip_suffix("_in")
-                .map(|stem| format!("{stem}_out")),
-            input.name.strip_suffix("0").map(|stem| format!("{stem}n")),
-            input
-                .name
-                .strip_prefix("state_in")
-                .map(|rest| format!("state_out{rest}")),
-        ];
         let is_pair = |name: &String| {
             network.outputs().any(|output| {
                 output.name == *name && output.dims == input.dims && output.element == input.element
             })
         };
         pairs.extend(
-            candidates
-                .into_iter()
-                .flatten()
+            state_outputs(&input.name)
                 .find(is_pair)
                 .map(|output| (input.name.clone(), output)),
         );
+    }
+    let is_named = |name: &String| named.contains(&name.as_str());
+    pairs.retain(|(input, output)| !is_named(input) && !is_named(output));
+    if pairs.len() == network.outputs().count() {
+        pairs.clear();
     }
     pairs
 }

@@ -17,6 +17,8 @@ pub(super) struct Inference {
     pub recipe: Arc<PolicyRecipe>,
     network: CompiledNetwork,
     inputs: Vec<Vec<f32>>,
+    /// The inputs of integers and truth values; empty for inputs of floats.
+    integers: Vec<Vec<i32>>,
     /// Recurrent states.
     states: Vec<Vec<f32>>,
     /// The output that is the action, with an index as a number.
@@ -35,6 +37,11 @@ impl Inference {
                 .inputs
                 .iter()
                 .map(|input| vec![0.0; input.len])
+                .collect(),
+            integers: binding
+                .inputs
+                .iter()
+                .map(|input| vec![0; if input.is_integer { input.len } else { 0 }])
                 .collect(),
             states: binding
                 .states
@@ -66,11 +73,19 @@ impl Inference {
             recipe,
             network,
             inputs,
+            integers,
             states,
             ..
         } = self;
-        for (input, values) in recipe.binding.inputs.iter().zip(inputs) {
-            network.set_floats(&input.name, values)?;
+        for ((input, values), integers) in recipe.binding.inputs.iter().zip(inputs).zip(integers) {
+            if input.is_integer {
+                for (integer, value) in integers.iter_mut().zip(values) {
+                    *integer = *value as i32;
+                }
+                network.set_integers(&input.name, integers)?;
+            } else {
+                network.set_floats(&input.name, values)?;
+            }
         }
         for (state, values) in recipe.binding.states.iter().zip(states) {
             network.set_floats(&state.input, values)?;

@@ -4,15 +4,53 @@ use std::collections::BTreeMap;
 
 use tectum::{Error, Result};
 
-use super::contract::{ActionRule, Contract, Term, TermFunction, TermSource};
+use super::binding::place_of;
+use super::contract::{ActionRule, Contract, METADATA_KEY, Term, TermFunction, TermSource};
+use crate::body::BodySpec;
+
+/// The key by which metadata of mjlab are known.
+const JOINTS: &str = "joint_names";
+
+/// The keys that [`contract`] uses.
+const USED: [&str; 9] = [
+    JOINTS,
+    "observation_names",
+    "observation_terms_scale",
+    "observation_terms_clip",
+    "observation_terms_history_length",
+    "default_joint_pos",
+    "action_scale",
+    "joint_stiffness",
+    "joint_damping",
+];
+
+/// Whether metadata of a file make a contract.
+pub fn is_known(metadata: &BTreeMap<&str, &str>) -> bool {
+    metadata.contains_key(JOINTS)
+}
+
+/// The metadata of a file that make no part of its contract, by key.
+pub fn unused<'m>(metadata: &BTreeMap<&'m str, &'m str>) -> Vec<(&'m str, &'m str)> {
+    let is_mjlab = is_known(metadata);
+    metadata
+        .iter()
+        .map(|(key, text)| (*key, *text))
+        .filter(|(key, _)| *key != METADATA_KEY && !(is_mjlab && USED.contains(key)))
+        .collect()
+}
 
 /// The contract of a file with mjlab's keys. A term is made of the channels with its name: `T`, or
 /// all that begin with `T.`; `joint_pos` and `joint_vel` of `joint_pos.JOINT` in the order of the
-/// file's joints, and `actions` is the previous action.
+/// file's joints, and `actions` is the previous action. The file lists all joints, and scales and
+/// gains of those alone that the policy drives: they are those of which `body` has an action.
 ///
 /// # Errors
 /// `Data` naming the key.
-pub(super) fn contract(metadata: &BTreeMap<&str, &str>, origin: &str) -> Result<Contract> {
+pub fn contract(
+    metadata: &BTreeMap<&str, &str>,
+    origin: &str,
+    body: Option<&BodySpec>,
+) -> Result<Contract> {
     let list = |key: &str| -> Vec<&str> {
         metadata
             .get(key)
@@ -40,7 +78,7 @@ pub(super) fn contract(metadata: &BTreeMap<&str, &str>, origin: &str) -> Result<
         })
     };
     let names = list("observation_names");
-    let joints: Vec<String> = list("joint_names").into_iter().map(str::to_owned).collect();
+    let joints: Vec<String> = list(JOINTS).into_iter().map(str::to_owned).collect();
     let mut assumed = Vec::new();
     let mut observation = Vec::new();
     for (index, name) in names.iter().enumerate() {
@@ -89,17 +127,23 @@ pub(super) fn contract(metadata: &BTreeMap<&str, &str>, origin: &str) -> Result<
             place: format!("observation_names {}, {name}", index + 1),
         });
     }
-    let scale = numbers("action_scale")?;
+    let driven = driven(&joints, body, &mut assumed);
+    let of_driven = |numbers: Vec<f64>, default: f64| match numbers.len() {
+        0 => vec![default],
+        len if len == joints.len() => driven.iter().map(|joint| numbers[*joint]).collect(),
+        _ => numbers,
+    };
     let offset = numbers("default_joint_pos")?;
     if !offset.is_empty() {
         assumed.push("actions are added to default_joint_pos".to_owned());
     }
+    let channels: Vec<String> = driven.iter().map(|joint| joints[*joint].clone()).collect();
     Ok(Contract {
         observation,
         action: ActionRule {
-            channels: Some(joints).filter(|joints| !joints.is_empty()),
-            scale: if scale.is_empty() { vec![1.0] } else { scale },
-            offset: if offset.is_empty() { vec![0.0] } else { offset },
+            channels: Some(channels).filter(|channels| !channels.is_empty()),
+            scale: of_driven(numbers("action_scale")?, 1.0),
+            offset: of_driven(offset, 0.0),
             chunk: 1,
             stiffness: numbers("joint_stiffness")?,
             damping: numbers("joint_damping")?,
@@ -109,4 +153,30 @@ pub(super) fn contract(metadata: &BTreeMap<&str, &str>, origin: &str) -> Result<
         origin: origin.to_owned(),
         ..Contract::default()
     })
+}
+
+/// The joints that the policy drives: those of which a body has an action, all if it has none.
+fn driven(joints: &[String], body: Option<&BodySpec>, assumed: &mut Vec<String>) -> Vec<usize> {
+    let all = || (0..joints.len()).collect();
+    let Some(body) = body else {
+        return all();
+    };
+    let actions = || body.action.iter().map(|channel| channel.name.as_str());
+    let (driven, passive): (Vec<usize>, Vec<usize>) =
+        (0..joints.len()).partition(|joint| place_of(&joints[*joint], actions()).is_some());
+    if driven.is_empty() {
+        return all();
+    }
+    if !passive.is_empty() {
+        let names: Vec<&str> = passive
+            .iter()
+            .map(|joint| joints[*joint].as_str())
+            .collect();
+        assumed.push(format!(
+            "joints {} are passive: the body {} has no action of their names (assumed)",
+            names.join(", "),
+            body.name
+        ));
+    }
+    driven
 }
