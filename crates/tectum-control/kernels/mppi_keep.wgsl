@@ -1,4 +1,4 @@
-// What counts of the samples: those whose cost is not the maximum, which also stands for one that is not finite.
+// Which samples count: those whose cost is below the maximum; a rollout writes that for a cost that is not finite.
 // in: costs [samples]; out: negative [samples], kept [2, samples]: cost and 1, or 0 and 0 of a sample that does not count.
 @compute @workgroup_size(256)
 fn main(@builtin(global_invocation_id) id: vec3<u32>, @builtin(num_workgroups) groups: vec3<u32>) {

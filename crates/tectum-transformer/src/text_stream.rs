@@ -135,7 +135,8 @@ mod tests {
         });
         let folder = std::env::temp_dir().join(format!("tectum-stream-{}", std::process::id()));
         std::fs::create_dir_all(&folder).expect("writable");
-        std::fs::write(folder.join("tokenizer.json"), file.to_string()).expect("writable");
+        tectum::file::write(&folder.join("tokenizer.json"), file.to_string().as_bytes())
+            .expect("writable");
         let tokens = Tokens::read(&folder, None).expect("reads");
         std::fs::remove_dir_all(&folder).expect("writable");
         tokens
