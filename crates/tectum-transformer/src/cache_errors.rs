@@ -47,10 +47,10 @@ pub fn cache_errors(
     tokens: &[u32],
 ) -> Result<Vec<CacheError>> {
     let config = Config::read(folder)?;
-    let (most, known) = (config.max_position_embeddings, config.vocab_size);
-    if !(1..=most).contains(&tokens.len()) {
+    let (max_tokens, known) = (config.max_position_embeddings, config.vocab_size);
+    if !(1..=max_tokens).contains(&tokens.len()) {
         return Err(Error::invalid(format!(
-            "{} tokens; the model takes 1 to {most}",
+            "{} tokens; the model takes 1 to {max_tokens}",
             tokens.len()
         )));
     }
