@@ -127,13 +127,13 @@ fn split<'m>(import: &mut dyn Unroll<'m>, call: &Call<'m>) -> Result<Option<Vec<
     let axis = x.axis(call.attributes.int_or("axis", 0)?)?;
     let keeps_axis = call.attributes.flag("keepdims", true)?;
     let size = x.dims[axis];
-    let given = call.optional_known(1, "split")?;
-    let sizes = given.map(|array| array.to_i64().into_iter().map(usize::try_from));
+    let stated = call.optional_known(1, "split")?;
+    let sizes = stated.map(|array| array.to_i64().into_iter().map(usize::try_from));
     let sizes = sizes
         .map(Iterator::collect::<std::result::Result<Vec<usize>, _>>)
         .transpose()
         .map_err(|_| Error::data("a size of a part is negative"))?;
-    let sizes = match (sizes.as_deref(), given) {
+    let sizes = match (sizes.as_deref(), stated) {
         (Some([chunk]), Some(array)) if array.dims().is_empty() => chunks(size, *chunk)?,
         (Some(sizes), _) => sizes.to_vec(),
         (None, _) => chunks(size, 1)?,
@@ -156,7 +156,7 @@ fn split<'m>(import: &mut dyn Unroll<'m>, call: &Call<'m>) -> Result<Option<Vec<
             axis,
             start,
             part,
-            keeps_axis || given.is_some(),
+            keeps_axis || stated.is_some(),
         )?);
         start += part;
     }
