@@ -98,7 +98,10 @@ impl Linear {
                 action.len()
             )));
         }
-        if let Some(place) = action.iter().position(|weight| weight.is_nan() || *weight <= 0.0) {
+        if let Some(place) = action
+            .iter()
+            .position(|weight| weight.is_nan() || *weight <= 0.0)
+        {
             return Err(Error::invalid(format!(
                 "lqr: action {place} has weight {}; a positive one is needed",
                 action[place]
