@@ -91,39 +91,37 @@ fn symmetric(matrix: DMatrix<f64>) -> DMatrix<f64> {
     (&matrix + matrix.transpose()) * 0.5
 }
 
-/// A number of the state with the greatest part in a mode of A that does not decay and that no
-/// input reaches (Hautus' test).
-pub(crate) fn unstabilised(a: &DMatrix<f64>, b: &DMatrix<f64>) -> Option<usize> {
-    let n = a.nrows();
+/// For each mode of A that does not decay and that no input reaches (Hautus' test), the number of
+/// the state with the greatest part in it.
+pub(crate) fn unstabilised(a: &DMatrix<f64>, b: &DMatrix<f64>) -> Vec<usize> {
+    let (n, zero) = (a.nrows(), Complex::new(0.0, 0.0));
     let complex = |matrix: &DMatrix<f64>| matrix.map(|number| Complex::new(number, 0.0));
-    let eigenvalues = a
-        .clone()
-        .try_schur(f64::EPSILON, 10_000)?
-        .complex_eigenvalues();
+    let Some(schur) = a.clone().try_schur(f64::EPSILON, 10_000) else {
+        return Vec::new();
+    };
+    let length = if b.norm() > 0.0 { b.norm() } else { 1.0 };
+    let inputs = complex(&(b / length)).adjoint();
     // The vector that a matrix makes smallest, and how small.
     let nearly_null = |matrix: DMatrix<Complex<f64>>| {
         let svd = matrix.svd(false, true);
         let place = svd.singular_values.imin();
         let vector: DVector<Complex<f64>> = svd.v_t?.row(place).adjoint();
-        Some((
-            svd.singular_values[place] / svd.singular_values.max(),
-            vector,
-        ))
+        Some((svd.singular_values[place], vector))
     };
-    for eigenvalue in eigenvalues
-        .iter()
-        .filter(|value| value.norm() > 1.0 - 1e-12)
-    {
+    let state_of = |eigenvalue: &Complex<f64>| {
         let shifted = complex(a) - DMatrix::from_diagonal_element(n, n, *eigenvalue);
-        let mut both = DMatrix::from_element(n + b.ncols(), n, Complex::new(0.0, 0.0));
+        let mut both = DMatrix::from_element(n + b.ncols(), n, zero);
         both.rows_mut(0, n).copy_from(&shifted.adjoint());
-        both.rows_mut(n, b.ncols()).copy_from(&complex(b).adjoint());
+        both.rows_mut(n, b.ncols()).copy_from(&inputs);
         let (size, left) = nearly_null(both)?;
-        if size < 1e-9 {
-            let (_, right) = nearly_null(shifted)?;
-            let part = |state: &usize| left[*state].norm() * right[*state].norm();
-            return (0..n).max_by(|x, y| part(x).total_cmp(&part(y)));
-        }
-    }
-    None
+        let (_, right) = nearly_null(shifted)?;
+        let part = |state: &usize| left[*state].norm() * right[*state].norm();
+        let state = (0..n).max_by(|x, y| part(x).total_cmp(&part(y)))?;
+        (size < 1e-9 * (1.0 + a.norm())).then_some(state)
+    };
+    let eigenvalues = schur.complex_eigenvalues();
+    let persistent = eigenvalues
+        .iter()
+        .filter(|value| value.norm() > 1.0 - 1e-12);
+    persistent.filter_map(state_of).collect()
 }

@@ -93,14 +93,17 @@ impl Observer {
             if let Some((covariance, _)) = solved {
                 break covariance;
             }
-            let place = riccati::unstabilised(&a_transposed, &c_transposed);
-            let name = place.map_or("the state", |place| &system.states()[place].name);
-            match place {
-                // A clock or a constant is known without being observed.
-                Some(place) if of_states[place] > 0.0 && driven[(place, place)] == 0.0 => {
-                    of_states[place] = 0.0;
-                }
-                _ => {
+            let states = riccati::unstabilised(&a_transposed, &c_transposed);
+            // A clock or a constant is known without being observed.
+            let is_known = |place: &usize| driven[(*place, *place)] == 0.0;
+            match states
+                .iter()
+                .find(|place| is_known(place) && of_states[**place] > 0.0)
+            {
+                Some(place) => of_states[*place] = 0.0,
+                None => {
+                    let place = states.iter().find(|place| !is_known(place));
+                    let name = place.map_or("the state", |place| &system.states()[*place].name);
                     return Err(Error::unsupported(format!(
                         "{name} is not observed, and what is observed does not determine it: `observe` it, or a number that depends on it"
                     )));

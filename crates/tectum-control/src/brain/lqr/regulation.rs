@@ -119,10 +119,12 @@ impl Linear {
             &DMatrix::from_diagonal(&r),
         );
         let Some((p, gain)) = solved else {
-            return Err(Error::invalid(match riccati::unstabilised(&a, &b) {
+            let states = riccati::unstabilised(&a, &b);
+            let weighed = states.iter().find(|place| state[**place] > 0.0);
+            return Err(Error::invalid(match weighed.or(states.first()) {
                 Some(state) => format!(
                     "lqr: no input stabilises {}, which the weights count",
-                    named(names, state)
+                    named(names, *state)
                 ),
                 None => "lqr: no regulator stabilises the state with these weights: an unstable combination of numbers has no weight".to_owned(),
             }));
