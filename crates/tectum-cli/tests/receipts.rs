@@ -22,7 +22,7 @@ impl Place {
         Self(folder)
     }
 
-    /// Standard output and error of a command that works.
+    /// Standard output and error of a command that works; that of a field may end with its verdict.
     fn text(&self, line: &str) -> String {
         let output = Command::new(env!("CARGO_BIN_EXE_tectum"))
             .current_dir(&self.0)
@@ -30,10 +30,11 @@ impl Place {
             .stdin(Stdio::null())
             .output();
         let output = output.expect("it starts");
-        let told =
+        let text =
             String::from_utf8_lossy(&output.stdout) + String::from_utf8_lossy(&output.stderr);
-        assert!(output.status.success(), "{line}: {told}");
-        told.into_owned()
+        let is_verdict = line.starts_with("check field") && output.status.code() == Some(1);
+        assert!(output.status.success() || is_verdict, "{line}: {text}");
+        text.into_owned()
     }
 }
 
