@@ -16,12 +16,14 @@ use crate::{
 pub const TIMES: &str = "target/test-times.tsv";
 
 /// Test programs that take longest, in the order in which they start; the others follow.
-const SLOW_PROGRAMS: [(&str, &str); 7] = [
+const SLOW_PROGRAMS: [(&str, &str); 9] = [
     ("driver-double", "cuda_device"),
     ("tectum-control", "suite"),
     ("tectum-py", "python"),
     ("tectum-cli", "suite"),
     ("tectum-transformer", "suite"),
+    ("tectum-transformer", "plans"),
+    ("tectum-graph", "tectum_graph"),
     ("tectum-programs", "tectum_programs"),
     ("tectum-bench", "suite"),
 ];
