@@ -88,6 +88,9 @@ impl PartialFile {
     /// # Errors
     /// As [`PartialFile::commit`].
     pub fn commit_new(self) -> Result<bool> {
+        if self.is_special {
+            return Ok(false);
+        }
         match self.persist(rename_new) {
             Ok(()) => Ok(true),
             Err((_, source)) if source.kind() == io::ErrorKind::AlreadyExists => Ok(false),

@@ -144,6 +144,8 @@ fn a_link_and_a_named_pipe_stay_and_receive_the_bytes() {
     );
     assert!(pipe.metadata().expect("there").file_type().is_fifo());
     assert!(!file::write_new(&pipe, b"again").expect("it exists"));
+    let partial = file::PartialFile::create(&pipe).expect("writable");
+    assert!(!partial.commit_new().expect("it exists"));
     assert_eq!(place.names().len(), 3, "no other file is left");
 }
 

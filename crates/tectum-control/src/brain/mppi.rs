@@ -511,7 +511,8 @@ impl Mppi {
         let (first, costs) = self.run.output::<f32>(self.slots.result).split_at(actions);
         action.copy_from_slice(first);
         self.costs.copy_from_slice(costs);
-        let dropped = self.origin.parameters.samples as u64 - self.costs[3] as u64;
+        let samples = self.origin.parameters.samples as u64;
+        let dropped = samples.saturating_sub(self.costs[3] as u64);
         self.incomplete_plans += u64::from(dropped > 0);
         self.dropped_samples += dropped;
         if let Some(observer) = &mut self.observer {
