@@ -6,6 +6,7 @@ import time
 
 import numpy as np
 import pytest
+from timing import shortest
 
 import tectum as tt
 
@@ -77,12 +78,12 @@ def layers(size, count):
 
 
 def test_a_signal_ends_a_launch_and_the_object_is_free_after_it():
-    run = sleeping(0.8)
-    assert interrupted(run.run) < 0.6
+    run = sleeping(1.5)
+    assert interrupted(run.run) < 1.3
     # The launch ends without its caller, who gets nothing of it; the next call waits for it.
     start = time.monotonic()
     assert run.run()["y"].tolist() == [1.0] * 4
-    assert time.monotonic() - start > 0.8
+    assert time.monotonic() - start > 1.4
     assert run.receipt.runs == 1
 
 
@@ -109,11 +110,11 @@ def test_a_signal_ends_the_function_of_a_launch():
 
 
 def test_a_signal_ends_the_wait_for_another_thread():
-    run = sleeping(0.8)
+    run = sleeping(1.5)
     thread = threading.Thread(target=run.run)
     thread.start()
     time.sleep(0.02)
-    assert interrupted(run.run) < 0.6
+    assert interrupted(run.run) < 1.3
     thread.join()
     assert run.receipt.runs == 1, "the call that waited did not run"
 
@@ -150,12 +151,13 @@ def test_signals_reach_calls_of_every_kind(tmp_path):
         work()
         return time.monotonic() - start
 
-    delays = {name: interrupted(lambda: repeated(work)) for name, work in works.items()}
     # A loop of Python and products of NumPy show how busy the machine is.
     python = interrupted(lambda: repeated(lambda: None))
     durations = [seconds(lambda: x @ x) for _ in range(20)]
-    slowdown = max(durations) / min(durations)
-    assert max(delays.values()) < max(0.1 * slowdown, 5 * python) + 0.1, (delays, slowdown)
+    limit = max(0.1 * max(durations) / min(durations), 5 * python) + 0.1
+    for name, work in works.items():
+        delay = shortest(lambda: interrupted(lambda: repeated(work)), lambda delay: delay < limit)
+        assert delay < limit, (name, delay, limit)
 
 
 def test_the_interpreter_runs_while_a_call_computes(tmp_path):
@@ -165,26 +167,35 @@ def test_the_interpreter_runs_while_a_call_computes(tmp_path):
     graph, loss = layers(1024, 4)
     trainer = graph.trainer(loss)
     text, deep_text = "the small cat " * 200_000, str(deep)
-    gaps, stop = [0.0], threading.Event()
 
-    def watch():
-        last = time.monotonic()
-        while not stop.is_set():
-            time.sleep(0.001)
-            now = time.monotonic()
-            gaps[0], last = max(gaps[0], now - last), now
+    def longest_gap(work):
+        """The longest gap between steps of another thread while a call runs, and the call's duration."""
+        gap, stop = 0.0, threading.Event()
 
-    thread = threading.Thread(target=watch)
-    thread.start()
-    durations = []
-    for work in (lambda: decoder.encode(text), lambda: tt.Graph.parse(deep_text), lambda: trainer.initialize(1)):
+        def watch():
+            nonlocal gap
+            last = time.monotonic()
+            while not stop.is_set():
+                time.sleep(0.001)
+                now = time.monotonic()
+                gap, last = max(gap, now - last), now
+
+        thread = threading.Thread(target=watch)
+        thread.start()
         start = time.monotonic()
         work()
-        durations.append(time.monotonic() - start)
-    stop.set()
-    thread.join()
-    # On a busy machine the thread waits for a processor too.
-    assert gaps[0] < max(0.25, 0.5 * max(durations)), (gaps, durations)
+        duration = time.monotonic() - start
+        stop.set()
+        thread.join()
+        return gap, duration
+
+    def is_short(measured):
+        gap, duration = measured
+        return gap < max(0.25, 0.5 * duration)
+
+    for work in (lambda: decoder.encode(text), lambda: tt.Graph.parse(deep_text), lambda: trainer.initialize(1)):
+        measured = shortest(lambda: longest_gap(work), is_short)
+        assert is_short(measured), measured
 
 
 class Lazy:
