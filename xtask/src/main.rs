@@ -1,4 +1,4 @@
-//! `cargo xtask test` checks everything; CI runs exactly this.
+//! `cargo xtask test` checks everything; CI runs this with a sample of what takes long.
 
 mod atomic_writes;
 mod budget;
@@ -16,6 +16,7 @@ mod peers;
 mod performance;
 mod quick;
 mod rotation;
+mod sample;
 mod sanitize;
 mod sources;
 mod suite;
@@ -31,7 +32,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The subcommands.
-const USAGE: &str = "test [build | run] | quick [COMMIT] | soak | check | docs [TECTUM] | pages | gpu-kit | packages [--sample] | mutate [RULE | --sample COUNT] | budget | wheel | sanitize [address | thread] | peers [NAME…] | performance";
+const USAGE: &str = "test [build | run | run --sample] | quick [COMMIT] | soak | check | docs [TECTUM] | pages | gpu-kit | packages | sample | mutate [RULE | --sample COUNT] | budget | wheel | sanitize [address | thread] | peers [NAME…] | performance";
 
 /// The repository's root.
 fn root() -> PathBuf {
@@ -46,17 +47,18 @@ fn main() -> ExitCode {
         Some("test") => match std::env::args().nth(2).as_deref() {
             None => suite::run(&root(), suite::Part::Whole),
             Some("build") => suite::run(&root(), suite::Part::Build),
-            Some("run") => suite::run(&root(), suite::Part::Run),
+            Some("run") => {
+                let is_sample = std::env::args().nth(3).as_deref() == Some("--sample");
+                suite::run(&root(), suite::Part::Run { is_sample })
+            }
             Some(other) => Err(format!("test {other}: build, run or nothing")),
         },
         Some("quick") => quick::run(&root(), std::env::args().nth(2).as_deref()),
         Some("soak") => suite::soak(&root()),
         Some("check") => suite::structure(&root()),
         Some("gpu-kit") => gpu_kit::build(&root()).and_then(|built| gpu_kit::run(&root(), &built)),
-        Some("packages") => packages::run(
-            &root(),
-            std::env::args().nth(2).as_deref() == Some("--sample"),
-        ),
+        Some("packages") => packages::run(&root()),
+        Some("sample") => sample::run(&root()),
         Some("mutate") => mutations::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("sanitize") => sanitize::run(&root(), std::env::args().nth(2).as_deref()),
         Some("wheel") => wheel::release(&root()),

@@ -94,13 +94,13 @@ enum Outcome {
 }
 
 /// Tries every mutation whose rule or file contains `filter`; or, of all, the number given by
-/// `--sample`, different ones each day.
+/// `--sample`, different ones each hour.
 pub fn run(root: &Path, arguments: &[String]) -> Result<(), String> {
     let chosen = match arguments {
         [flag, count] if flag == "--sample" => {
             let parsed = count.parse();
             let count = parsed.map_err(|e| format!("mutate: --sample {count}: {e}"))?;
-            rotation::of_today(all(root)?, count)?
+            rotation::of_this_hour(all(root)?, count)?
         }
         [] => all(root)?,
         [filter] => all(root)?

@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use crate::budget::timed;
-use crate::suite::{step, succeed};
+use crate::suite::succeed;
 use crate::tally::{REQUIRE, is_required};
 use crate::test_programs::cargo;
 use crate::{licenses, rotation};
@@ -32,12 +32,20 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("tectum-cli", &[""]),
 ];
 
-/// How many crates a sample has: another part each day.
+/// How many crates a sample has: another part each hour.
 const SAMPLE: usize = 4;
 
-/// Runs every step; if `is_sample`, the crates of which features and package are compiled are a
-/// sample.
-pub fn run(root: &Path, is_sample: bool) -> Result<(), String> {
+/// Runs every step.
+pub fn run(root: &Path) -> Result<(), String> {
+    compiler_and_licences(root)?;
+    timed(root, "features of each crate", || features(root, FEATURES))?;
+    timed(root, "documentation of each crate", || documentation(root))?;
+    timed(root, "packages", || build_from(root, FEATURES))
+}
+
+/// Each published crate is in the table of features, the compiler is the minimum, and all
+/// dependencies have allowed licences.
+pub fn compiler_and_licences(root: &Path) -> Result<(), String> {
     let packages = published(root)?;
     let listed: Vec<&str> = FEATURES.iter().map(|(name, _)| *name).collect();
     if let Some(package) = packages
@@ -50,18 +58,6 @@ pub fn run(root: &Path, is_sample: bool) -> Result<(), String> {
         ));
     }
     minimum_compiler(root, &packages)?;
-    let compiled = if is_sample {
-        rotation::of_today(FEATURES.to_vec(), SAMPLE)?
-    } else {
-        FEATURES.to_vec()
-    };
-    timed(root, "features of each crate", || features(root, &compiled))?;
-    step(
-        root,
-        "documentation of each crate",
-        cargo(root, &["doc", "-q", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
-    )?;
-    timed(root, "packages", || verify(root, &packages, &compiled))?;
     timed(root, "licences and duplicate versions", || {
         let faults = licenses::faults(root)?;
         faults.iter().for_each(|fault| eprintln!("{fault}"));
@@ -71,6 +67,24 @@ pub fn run(root: &Path, is_sample: bool) -> Result<(), String> {
             Err(format!("packages: {} faults of dependencies", faults.len()))
         }
     })
+}
+
+/// Lints of a sample of the crates with each set of their features.
+pub fn features_of_some(root: &Path) -> Result<(), String> {
+    features(root, &rotation::of_this_hour(FEATURES.to_vec(), SAMPLE)?)
+}
+
+/// The documentation of every crate, warnings refused.
+pub fn documentation(root: &Path) -> Result<(), String> {
+    succeed(
+        "documentation of each crate",
+        cargo(root, &["doc", "-q", "--workspace", "--no-deps"]).env("RUSTDOCFLAGS", "-D warnings"),
+    )
+}
+
+/// Packages every crate and compiles a sample of them from their packages.
+pub fn build_from_some(root: &Path) -> Result<(), String> {
+    build_from(root, &rotation::of_this_hour(FEATURES.to_vec(), SAMPLE)?)
 }
 
 /// Lints of each crate with each set of its features.
@@ -183,7 +197,8 @@ fn minimum_compiler(root: &Path, packages: &[Package]) -> Result<(), String> {
 /// Packages every crate and compiles these from their packages, with sister crates from their packages:
 /// in a workspace of its own, with the profile and the folder of this one, so that other
 /// dependencies are compiled already.
-fn verify(root: &Path, packages: &[Package], compiled: &[(&str, &[&str])]) -> Result<(), String> {
+fn build_from(root: &Path, compiled: &[(&str, &[&str])]) -> Result<(), String> {
+    let packages = &published(root)?;
     let selected = packages
         .iter()
         .flat_map(|package| ["-p", package.name.as_str()]);

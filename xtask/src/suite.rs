@@ -9,7 +9,7 @@ use crate::tally::Tally;
 use crate::test_programs::{self, Program, Selection, Settings, cargo};
 use crate::{
     atomic_writes, commands, documents, environment, examples, gpu_kit, imports, mutations, peers,
-    performance, wheel, words,
+    performance, sample, wheel, words,
 };
 
 /// File in which a whole run stores the time of every test, for [`quick`](crate::quick).
@@ -36,20 +36,23 @@ pub enum Part {
     /// Structure, format, lints and the build: what needs Rust alone. CI installs the rest at the
     /// same time.
     Build,
-    /// What follows the build, which compiles nothing a second time.
-    Run,
+    /// What follows the build, which compiles nothing a second time; of slow tests perhaps a sample.
+    Run { is_sample: bool },
 }
 
 /// Runs the steps of a part; the last line printed is the count.
 pub fn run(root: &Path, part: Part) -> Result<(), String> {
-    let programs = if part == Part::Run {
+    let is_sample = part == Part::Run { is_sample: true };
+    let programs = if matches!(part, Part::Run { .. }) {
         test_programs::build(root)?
     } else {
         timed(root, "structure and format", || {
             structure(root)?;
             succeed("format", &mut cargo(root, &["fmt", "--all", "--check"]))
         })?;
-        timed(root, "lints", || succeed("lints", &mut lints(root)))?;
+        if !test_programs::lints_while_compiling() {
+            timed(root, "lints", || succeed("lints", &mut lints(root)))?;
+        }
         timed(root, "build", || test_programs::build(root))?
     };
     if part == Part::Build {
@@ -61,8 +64,18 @@ pub fn run(root: &Path, part: Part) -> Result<(), String> {
         let mut environment: HashMap<_, _> = first_seed()?.into_iter().collect();
         let python = wheel.map(|python| python.to_string_lossy().into_owned());
         environment.extend(python.map(|python| (wheel::INTERPRETER, python)));
+        let left_out = if is_sample {
+            environment.extend([sample::part()?]);
+            sample::left_out()?
+        } else {
+            Vec::new()
+        };
+        for (package, test) in &left_out {
+            println!("left to other runs: {package} {test}");
+        }
         let settings = Settings {
             environment,
+            left_out,
             ..Settings::default()
         };
         let mut tests: Vec<&Program> = programs.iter().filter(|program| program.is_test).collect();
@@ -73,7 +86,19 @@ pub fn run(root: &Path, part: Part) -> Result<(), String> {
                 .unwrap_or(SLOW_PROGRAMS.len())
         };
         tests.sort_by_key(rank);
-        test_programs::run_all(&tests, &settings, &mut tally)
+        test_programs::run_all(&tests, &settings, &mut tally)?;
+        let is_run = |(package, test): &&(&str, &str)| {
+            let times = tally.times().iter();
+            times
+                .map(|(_, name)| name)
+                .any(|name| name.starts_with(&format!("{package} ")) && name.ends_with(test))
+        };
+        let missing = sample::SLOW_TESTS
+            .iter()
+            .find(|test| !settings.left_out.contains(test) && !is_run(test));
+        missing.map_or(Ok(()), |(package, test)| {
+            Err(format!("xtask/src/sample.rs: {package} has no test {test}"))
+        })
     })?;
     timed(root, "examples", || {
         examples::run(root, &programs, &mut tally)
@@ -91,7 +116,9 @@ pub fn run(root: &Path, part: Part) -> Result<(), String> {
     timed(root, "commands of the documents", || {
         commands::run(root, &commands::tectum(&programs)?)
     })?;
-    timed(root, "GPU kit", || gpu_kit::run(root, &programs))?;
+    if !is_sample {
+        timed(root, "GPU kit", || gpu_kit::run(root, &programs))?;
+    }
     let times: String = tally
         .times()
         .iter()
@@ -195,11 +222,6 @@ pub fn structure(root: &Path) -> Result<(), String> {
     } else {
         Err(format!("{} faults of structure", faults.len()))
     }
-}
-
-/// Names a step, runs it and records its time.
-pub fn step(root: &Path, name: &str, command: &mut Command) -> Result<(), String> {
-    timed(root, name, || succeed(name, command))
 }
 
 /// Runs a command that must succeed.

@@ -165,6 +165,50 @@ pub fn suites() -> Vec<Suite> {
     suites
 }
 
+/// A part of a list: every so many elements, from one of the first on. Tests on slow devices run
+/// another part of the suites in each run.
+#[derive(Debug, Clone, Copy)]
+pub struct Part {
+    index: usize,
+    count: usize,
+}
+
+impl Part {
+    /// The part that `TECTUM_PART` names, for example `2/3` for the second of three; everything
+    /// without it.
+    ///
+    /// # Errors
+    /// `Invalid` for a text that is no part.
+    pub fn from_environment() -> Result<Self> {
+        std::env::var("TECTUM_PART").map_or(Ok(Self { index: 0, count: 1 }), |text| {
+            Self::parse(&text).ok_or_else(|| {
+                Error::new(
+                    ErrorKind::Invalid,
+                    format!("TECTUM_PART={text}: a part such as 2/3, the second of three"),
+                )
+            })
+        })
+    }
+
+    fn parse(text: &str) -> Option<Self> {
+        let (number, count) = text.split_once('/')?;
+        let (number, count): (usize, usize) = (number.parse().ok()?, count.parse().ok()?);
+        let index = number.checked_sub(1)?;
+        (index < count).then_some(Self { index, count })
+    }
+
+    /// Whether it is everything.
+    pub fn is_whole(self) -> bool {
+        self.count == 1
+    }
+
+    /// The elements of this part.
+    pub fn of<T>(self, all: Vec<T>) -> Vec<T> {
+        let from = all.into_iter().skip(self.index);
+        from.step_by(self.count).collect()
+    }
+}
+
 /// Runs every case of every suite on a device. Each of the kernels has to be launched by some case,
 /// unless it uses an element type that the device lacks.
 ///
@@ -254,4 +298,21 @@ pub fn verify(
         left_out,
         receipt: session.receipt(),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Part;
+
+    #[test]
+    fn parts_are_disjoint_and_together_everything() {
+        let part = |text| Part::parse(text).map(|part| part.of((0..7).collect::<Vec<_>>()));
+        assert_eq!(part("1/3"), Some(vec![0, 3, 6]));
+        assert_eq!(part("2/3"), Some(vec![1, 4]));
+        assert_eq!(part("3/3"), Some(vec![2, 5]));
+        assert_eq!(part("1/1"), Some((0..7).collect()));
+        for text in ["0/3", "4/3", "1/0", "3", "a/b", ""] {
+            assert_eq!(part(text), None, "{text}");
+        }
+    }
 }

@@ -1,8 +1,9 @@
 //! Every case on every device of this machine; absent devices are reported as skipped.
 
 use tectum::{Device, Error};
-use tectum_bench::conformance::{Sweep, functions, suites, verify};
+use tectum_bench::conformance::{Part, Sweep, functions, suites, verify};
 
+/// Runs the cases on a device; of those on software adapters the part that `TECTUM_PART` names.
 fn verify_on(id: &str) -> Result<(), Error> {
     let device = match Device::open(id) {
         Ok(device) => device,
@@ -12,11 +13,16 @@ fn verify_on(id: &str) -> Result<(), Error> {
         }
         Err(error) => return Err(error),
     };
+    let (mut suites, mut kernels) = (suites(), tectum::operation::kernels());
+    let part = Part::from_environment()?;
+    if device.info().software && !part.is_whole() {
+        (suites, kernels) = (part.of(suites), Vec::new());
+    }
     let report = verify(
         &device,
         1,
-        suites(),
-        &tectum::operation::kernels(),
+        suites,
+        &kernels,
         &mut tectum::WorkProgress::ignore,
     )?;
     for operation in &report.operations {

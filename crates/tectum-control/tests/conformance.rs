@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use tectum::{Device, Error, ErrorKind, Session};
-use tectum_bench::conformance::{CaseContext, Seed, verify};
+use tectum_bench::conformance::{CaseContext, Part, Seed, verify};
 use tectum_control::conformance::{kernels, suites};
 
+/// Runs the cases on a device; of those on software adapters the part that `TECTUM_PART` names.
 fn verify_on(id: &str) -> Result<(), Error> {
     let device = match Device::open(id) {
         Ok(device) => device,
@@ -17,11 +18,16 @@ fn verify_on(id: &str) -> Result<(), Error> {
         }
         Err(error) => return Err(error),
     };
+    let (mut suites, mut kernels) = (suites(), kernels()?);
+    let part = Part::from_environment()?;
+    if device.info().software && !part.is_whole() {
+        (suites, kernels) = (part.of(suites), Vec::new());
+    }
     let report = verify(
         &device,
         1,
-        suites(),
-        &kernels()?,
+        suites,
+        &kernels,
         &mut tectum::WorkProgress::ignore,
     )?;
     for operation in &report.operations {

@@ -1,0 +1,122 @@
+//! What takes too long for every run of CI: some of the slow tests, and `cargo xtask sample`, one of
+//! the long checks; others each hour. `cargo xtask test` without `--sample` runs all tests.
+
+use std::path::Path;
+
+use crate::{budget::timed, gpu_kit, mutations, packages, rotation, test_programs};
+
+/// A run tests one part of so many: of the slow tests, and of the kernels' cases on software
+/// adapters and in the interpreter of PTX.
+pub const PARTS: usize = 3;
+
+/// Tests that take 15 seconds or more of a run, by package and name.
+pub const SLOW_TESTS: &[(&str, &str)] = &[
+    (
+        "tectum-control",
+        "learning::a_thousand_steps_of_the_body_teach_it_to_within_10_of_the_optimum",
+    ),
+    (
+        "tectum-control",
+        "other_rigs::a_hundred_of_a_hundred_rigs_are_swung_up_and_upright_for_90_percent_of_a_minute",
+    ),
+    (
+        "tectum-control",
+        "pendulum_regret::mppi_on_the_plant_itself_comes_within_2_of_the_optimum",
+    ),
+    (
+        "tectum-onnx",
+        "fuzz::broken_files_are_refused_without_panic",
+    ),
+    (
+        "tectum-cli",
+        "spiking::public_genomes_spike_the_same_everywhere",
+    ),
+    (
+        "tectum-transformer",
+        "few_plans_serve_every_length_and_are_compiled_once",
+    ),
+    (
+        "tectum-cli",
+        "plant::a_rig_without_command_lead_is_identified_and_balanced_by_three_commands",
+    ),
+    (
+        "tectum-cli",
+        "receipts::every_run_has_a_receipt_and_names_software",
+    ),
+    (
+        "tectum-graph",
+        "tests::derivatives::gradients_of_random_networks_match_central_differences",
+    ),
+    (
+        "tectum-cli",
+        "train::a_recording_is_identified_and_trained_from_and_the_twin_inspected",
+    ),
+    (
+        "tectum-cli",
+        "receipts::commands_without_a_receipt_of_their_own_mark_software",
+    ),
+    (
+        "tectum-graph",
+        "tests::derivatives::second_gradients_of_random_networks_match_central_differences",
+    ),
+    (
+        "tectum-cli",
+        "plant::a_cart_geared_the_other_way_is_identified_and_balanced_by_three_commands",
+    ),
+    (
+        "tectum-cli",
+        "command_line::verification_passes_on_the_cpu_and_names_the_case_where_nothing_is_computed",
+    ),
+    (
+        "tectum-transformer",
+        "cache_errors::errors_over_minilm_are_within_what_is_allowed",
+    ),
+];
+
+/// A check: its name and what runs it.
+type Check = (&'static str, fn(&Path) -> Result<(), String>);
+
+/// The long checks.
+const CHECKS: [Check; 5] = [
+    ("features of each crate", packages::features_of_some),
+    ("documentation of each crate", packages::documentation),
+    ("packages", packages::build_from_some),
+    ("a mutation", |root| {
+        mutations::run(root, &["--sample".to_owned(), "1".to_owned()])
+    }),
+    ("GPU kit", |root| {
+        gpu_kit::run(root, &test_programs::build(root)?)
+    }),
+];
+
+/// The tests of a package that this run leaves to others.
+///
+/// # Errors
+/// As [`rotation::hour`].
+pub fn left_out() -> Result<Vec<(&'static str, &'static str)>, String> {
+    let part = rotation::hour()? % PARTS;
+    let others = SLOW_TESTS.iter().enumerate();
+    let others = others.filter(|(index, _)| index % PARTS != part);
+    Ok(others.map(|(_, test)| *test).collect())
+}
+
+/// The variable that names the part of this run to tests.
+///
+/// # Errors
+/// As [`rotation::hour`].
+pub fn part() -> Result<(&'static str, String), String> {
+    let number = rotation::hour()? % PARTS + 1;
+    Ok(("TECTUM_PART", format!("{number}/{PARTS}")))
+}
+
+/// Runs one of the long checks, and those of licences and of the compiler.
+///
+/// # Errors
+/// Those of the check.
+pub fn run(root: &Path) -> Result<(), String> {
+    packages::compiler_and_licences(root)?;
+    for (name, check) in rotation::of_this_hour(CHECKS.to_vec(), 1)? {
+        timed(root, name, || check(root))?;
+    }
+    Ok(())
+}
