@@ -1,11 +1,12 @@
-//! The examples of every crate, run one after another: each checks its own result.
+//! The examples of every crate: each checks its own result.
 
 use std::collections::HashSet;
 use std::path::Path;
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 use crate::tally::{Tally, is_required};
-use crate::test_programs::Program;
+use crate::test_programs::{Program, at_once};
 
 /// Arguments of an example that needs some; what exists in the repository is named from its root.
 const ARGUMENTS: &[(&str, &str)] = &[
@@ -57,6 +58,7 @@ pub fn run(root: &Path, programs: &[Program], tally: &mut Tally) -> Result<(), S
     let folder = std::env::temp_dir().join(format!("tectum-examples-{}", std::process::id()));
     std::fs::create_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))?;
     let has_vulkan = is_required("vulkan");
+    let mut runs = Vec::new();
     for example in examples {
         let arguments: Vec<_> = ARGUMENTS
             .iter()
@@ -75,21 +77,28 @@ pub fn run(root: &Path, programs: &[Program], tally: &mut Tally) -> Result<(), S
                 .current_dir(&folder)
                 .args(&arguments)
                 .args(device.split_whitespace());
-            let output = command.output().map_err(|e| format!("{name}: {e}"))?;
-            let is_good = output.status.success() && !output.stdout.is_empty();
-            println!("{name} ... {}", if is_good { "ok" } else { "FAILED" });
-            tally.begin(&name);
-            if is_good {
-                tally.passed += 1;
-            } else {
-                println!(
-                    "{}{}",
-                    String::from_utf8_lossy(&output.stdout),
-                    String::from_utf8_lossy(&output.stderr)
-                );
-                tally.failed += 1;
-                tally.program_failed();
-            }
+            runs.push((name, Mutex::new(command)));
+        }
+    }
+    let outputs = at_once(&runs, |(_, command)| {
+        let mut command = command.lock().unwrap_or_else(PoisonError::into_inner);
+        command.output()
+    });
+    for ((name, _), output) in runs.iter().zip(outputs) {
+        let output = output.map_err(|e| format!("{name}: {e}"))?;
+        let is_good = output.status.success() && !output.stdout.is_empty();
+        println!("{name} ... {}", if is_good { "ok" } else { "FAILED" });
+        tally.begin(name);
+        if is_good {
+            tally.passed += 1;
+        } else {
+            println!(
+                "{}{}",
+                String::from_utf8_lossy(&output.stdout),
+                String::from_utf8_lossy(&output.stderr)
+            );
+            tally.failed += 1;
+            tally.program_failed();
         }
     }
     std::fs::remove_dir_all(&folder).map_err(|e| format!("{}: {e}", folder.display()))

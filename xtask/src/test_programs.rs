@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Read};
+use std::panic::resume_unwind;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -237,25 +238,41 @@ pub fn run_all(
     settings: &Settings,
     tally: &mut Tally,
 ) -> Result<(), String> {
-    let next = AtomicUsize::new(0);
     let total = Mutex::new(tally);
     let lock = || total.lock().unwrap_or_else(PoisonError::into_inner);
-    let work = || -> Result<(), String> {
-        while let Some(program) = programs.get(next.fetch_add(1, Ordering::Relaxed)) {
-            let mut part = lock().part();
-            if !run(program, settings, &mut part)? {
-                part.program_failed();
-            }
-            lock().add(part);
+    let results = at_once(programs, |program| -> Result<(), String> {
+        let mut part = lock().part();
+        if !run(program, settings, &mut part)? {
+            part.program_failed();
         }
+        lock().add(part);
         Ok(())
+    });
+    results.into_iter().collect()
+}
+
+/// What a function gives for each element, for [`AT_ONCE`] of them at a time, in their order.
+pub fn at_once<T: Sync, R: Send>(elements: &[T], work: impl Fn(&T) -> R + Sync) -> Vec<R> {
+    let next = AtomicUsize::new(0);
+    let worker = || {
+        let mut results = Vec::new();
+        loop {
+            let index = next.fetch_add(1, Ordering::Relaxed);
+            match elements.get(index) {
+                Some(element) => results.push((index, work(element))),
+                None => return results,
+            }
+        }
     };
-    std::thread::scope(|scope| {
-        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(work)).collect();
-        let panicked = |_| Err("a test runner panicked".to_owned());
-        let mut results = workers.into_iter().map(|worker| worker.join());
-        results.try_for_each(|result| result.unwrap_or_else(panicked))
-    })
+    let mut results: Vec<(usize, R)> = std::thread::scope(|scope| {
+        let workers: Vec<_> = (0..AT_ONCE).map(|_| scope.spawn(worker)).collect();
+        let joined = workers.into_iter().map(|worker| worker.join());
+        joined
+            .flat_map(|results| results.unwrap_or_else(|panic| resume_unwind(panic)))
+            .collect()
+    });
+    results.sort_by_key(|(index, _)| *index);
+    results.into_iter().map(|(_, result)| result).collect()
 }
 
 /// Packages and parts of the names of their tests; all tests where none is given.

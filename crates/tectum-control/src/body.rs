@@ -47,6 +47,7 @@ mod instances;
 mod parameters;
 pub mod pendulum;
 pub mod rig;
+pub mod schematic;
 pub mod seeker;
 mod settings;
 pub mod swing_up;
@@ -63,6 +64,7 @@ use crate::registry::Registry;
 use batch::BatchKernel;
 use control::{Linear, MppiParameters, PlantModel, Regulator};
 use disturbances::Disturbances;
+use schematic::Schematic;
 pub use settings::{BodySettings, PlantSettings, ReadSettings};
 use task::Task;
 
@@ -298,6 +300,13 @@ pub trait Body: Send {
     /// # Panics
     /// If `action` does not have one number for each channel.
     fn step(&mut self, action: &[f32]) -> Step;
+
+    /// A drawing of it as it is now: its geometry, or gauges of its channels.
+    fn schematic(&self) -> Schematic {
+        let mut observation = vec![0.0; self.spec().observation.len()];
+        self.observe(&mut observation);
+        Schematic::gauges(self.spec(), &observation)
+    }
 
     /// Its exact state: needed to resume runs, for tasks that measure the state, and to step many
     /// instances on a device.

@@ -2,6 +2,7 @@
 
 use tectum::{Error, Result};
 
+use super::operation::Operation;
 use super::{Dim, Graph};
 
 impl Graph {
@@ -39,6 +40,19 @@ impl Graph {
                 .shape
                 .check()
                 .map_err(|error| error.at(format_args!("bind: node {node}")))?;
+        }
+        let scales: Vec<_> = bound
+            .nodes
+            .iter()
+            .filter_map(|(node, definition)| match &definition.operation {
+                Operation::Average(average) => Some((*node, average.scale(&bound)?)),
+                _ => None,
+            })
+            .collect();
+        for (node, scale) in scales {
+            if let Some(definition) = bound.nodes.get_mut(&node) {
+                definition.operation = scale.into();
+            }
         }
         for (node, definition) in &bound.nodes {
             definition

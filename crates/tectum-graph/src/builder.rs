@@ -160,14 +160,36 @@ impl GraphBuilder {
     /// # Errors
     /// `Invalid` if the node is not of this graph.
     pub fn mean(&mut self, x: Node) -> Result<Node> {
-        let shape = self.shape("mean", x)?;
-        let Some(count) = shape.elements() else {
-            return Err(self.fault(format_args!(
-                "mean: {shape:?} holds an unknown number of elements"
-            )));
-        };
         let sum = self.sum(x)?;
-        self.scale(sum, (1.0 / count as f64) as f32)
+        self.average(sum, x)
+    }
+
+    /// Adds the elements of an axis at some places, in any order and any number of times.
+    ///
+    /// # Errors
+    /// `Invalid` if the axis does not exist, no place is given or one is beyond the axis, a
+    /// dimension is a letter, or the node is not of this graph.
+    pub fn take(&mut self, x: Node, axis: usize, places: &[usize]) -> Result<Node> {
+        let (shape, _) = self.typed("take", x)?;
+        self.check_axis("take", shape, axis)?;
+        let Some(sizes) = shape.sizes() else {
+            return Err(self.fault(format_args!("take: {shape:?}: sizes are needed")));
+        };
+        let size = sizes[axis];
+        if places.is_empty() || places.iter().any(|place| *place >= size) {
+            return Err(self.fault(format_args!(
+                "take: places {places:?} of axis {axis} of {shape:?}"
+            )));
+        }
+        let outer: usize = sizes[..axis].iter().product();
+        let inner: usize = sizes[axis + 1..].iter().product();
+        let rows =
+            (0..outer).flat_map(|outer| places.iter().map(move |place| outer * size + place));
+        let rows: Vec<i32> = rows.map(|row| row as i32).collect();
+        let table = self.reshape(x, [outer * size, inner])?;
+        let rows = self.integer_constant(&rows, [rows.len()])?;
+        let taken = self.gather(table, rows)?;
+        self.reshape(taken, shape.with(axis, places.len()))
     }
 
     /// Adds the mean over all elements of (prediction − target)².
@@ -199,7 +221,7 @@ impl GraphBuilder {
     /// Logits of −∞ are possible where their class is not the index. An index out of range counts
     /// as a logit of 0.
     /// # Errors
-    /// `Invalid` if the shapes do not fit, a dimension is a letter, `indices` is not row numbers,
+    /// `Invalid` if the shapes do not fit, the classes are a letter, `indices` is not row numbers,
     /// or a node is not of this graph.
     /// # Source
     /// Goodfellow, Bengio and Courville, *Deep Learning*, MIT Press 2016, section 6.2.2.3; the mean
@@ -209,11 +231,9 @@ impl GraphBuilder {
             self.shape("cross_entropy", logits)?,
             self.index_shape("cross_entropy", indices)?,
         );
-        let (Some((Dim::Size(classes), before)), Some(_)) =
-            (shape.dims().split_last(), shape.sizes())
-        else {
+        let Some((Dim::Size(classes), before)) = shape.dims().split_last() else {
             return Err(self.fault(format_args!(
-                "cross_entropy: logits {shape:?}: sizes are needed"
+                "cross_entropy: logits {shape:?}: the number of classes is needed"
             )));
         };
         if before != rows.dims() {

@@ -6,6 +6,7 @@ pub(crate) mod activate;
 mod activation_grad;
 mod attention;
 mod attention_cached;
+mod average;
 mod binary;
 mod bitcast;
 mod broadcast;
@@ -239,6 +240,7 @@ operations! {
     activation_grad::ActivationGrad,
     attention::Attention,
     attention_cached::AttentionCached,
+    average::Average,
     binary::Binary,
     bitcast::Bitcast,
     broadcast::Broadcast,

@@ -3,10 +3,10 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use numpy::PyArray1;
+use numpy::{PyArray1, PyArray3, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyDict, PyTuple};
 use tectum_control::body::{self as bodies, Step};
 use tectum_control::scenario::build::named_body;
 use tectum_equations::{Dimension, Unit};
@@ -15,10 +15,15 @@ use crate::array::{array, numbers};
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
 use crate::interrupt::run_long;
+use crate::json;
 use crate::mutex::locked;
+use crate::picture;
 use crate::process;
 use crate::sequence::Sequence;
 use crate::whole;
+
+/// Arguments and keywords of a constructor.
+type Made<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
 
 /// One number of an observation.
 ///
@@ -31,8 +36,8 @@ use crate::whole;
 /// ObservationChannel('x', 'm', -2.4, 2.4)
 /// >>> tt.ObservationChannel("yaw", "deg", -180, 180, wraps=True)
 /// ObservationChannel('yaw', 'deg', -180.0, 180.0, wraps=True)
-#[pyclass(frozen, from_py_object, module = "tectum")]
-#[derive(Clone)]
+#[pyclass(frozen, eq, from_py_object, module = "tectum")]
+#[derive(Clone, PartialEq)]
 pub struct ObservationChannel {
     inner: bodies::ObservationChannel,
 }
@@ -108,6 +113,22 @@ impl ObservationChannel {
         self.inner.high
     }
 
+    /// The typical magnitude.
+    #[getter]
+    fn scale(&self) -> f32 {
+        self.inner.scale
+    }
+
+    /// What `copy` and `pickle` make it of again.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Made<'py>> {
+        let channel = &self.inner;
+        let keywords = PyDict::new(py);
+        keywords.set_item("scale", channel.scale)?;
+        keywords.set_item("wraps", self.wraps())?;
+        let range = (&channel.name, &channel.unit, channel.low, channel.high);
+        Ok((range.into_pyobject(py)?, keywords))
+    }
+
     fn __repr__(&self) -> String {
         let channel = &self.inner;
         let wraps = if self.wraps() { ", wraps=True" } else { "" };
@@ -121,8 +142,8 @@ impl ObservationChannel {
 
 /// One number of an action. Values outside [low, high] are clipped; with `discrete` the body
 /// applies `high` for values of at least 0, else `low`.
-#[pyclass(frozen, from_py_object, module = "tectum")]
-#[derive(Clone)]
+#[pyclass(frozen, eq, from_py_object, module = "tectum")]
+#[derive(Clone, PartialEq)]
 pub struct ActionChannel {
     inner: bodies::ActionChannel,
 }
@@ -171,6 +192,15 @@ impl ActionChannel {
         self.inner.discrete
     }
 
+    /// What `copy` and `pickle` make it of again.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Made<'py>> {
+        let channel = &self.inner;
+        let keywords = PyDict::new(py);
+        keywords.set_item("discrete", channel.discrete)?;
+        let range = (&channel.name, &channel.unit, channel.low, channel.high);
+        Ok((range.into_pyobject(py)?, keywords))
+    }
+
     fn __repr__(&self) -> String {
         let channel = &self.inner;
         format!(
@@ -183,8 +213,8 @@ impl ActionChannel {
 
 /// The constants of a body: name, time between two actions in seconds, channels, and the action
 /// that it receives when the brain gives none (zeros by default).
-#[pyclass(frozen, from_py_object, module = "tectum")]
-#[derive(Clone)]
+#[pyclass(frozen, eq, from_py_object, module = "tectum")]
+#[derive(Clone, PartialEq)]
 pub struct BodySpec {
     pub inner: bodies::BodySpec,
 }
@@ -287,6 +317,13 @@ impl BodySpec {
         self.inner.safe_action.clone()
     }
 
+    /// What `copy` and `pickle` make it of again.
+    fn __getnewargs__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let spec = &self.inner;
+        let channels = (self.observation(), self.action(), self.safe_action());
+        (&spec.name, spec.dt_s, channels.0, channels.1, channels.2).into_pyobject(py)
+    }
+
     fn __repr__(&self) -> String {
         let spec = &self.inner;
         format!(
@@ -307,6 +344,8 @@ impl BodySpec {
 pub struct NativeBody {
     /// The name or file that it was made by.
     source: String,
+    /// Where it starts, unless that is the body's own.
+    start: Option<String>,
     spec: bodies::BodySpec,
     /// None while a loop owns it.
     inner: Exclusive<Option<Box<dyn bodies::Body>>>,
@@ -440,9 +479,66 @@ impl NativeBody {
         self.with(py, |body| body.set_state(&state).or_raise())
     }
 
+    /// A drawing of the body as it is now, as a dict: `min` and `max`, the corners of the region in
+    /// metres, and `shapes`, each with its `shape` ("line", "disc" or "rectangle"), its `role` and
+    /// its measures in metres. A body of unknown geometry has a gauge for each channel.
+    #[getter]
+    fn schematic<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let _call = process::enter(py)?;
+        self.with(py, |body| json::to_python(py, &body.schematic()))
+    }
+
+    /// The drawing as a picture: uint8 of shape (height, width, 3), red, green and blue.
+    ///
+    /// Raises ValueError for a side that is not from 1 to 4096.
+    #[pyo3(signature = (width = 600, height = 400))]
+    fn render<'py>(
+        &self,
+        py: Python<'py>,
+        width: u32,
+        height: u32,
+    ) -> PyResult<Bound<'py, PyArray3<u8>>> {
+        let _call = process::enter(py)?;
+        let picture = self.with(py, |body| {
+            picture::draw(&body.schematic(), width, height).ok_or_else(|| {
+                let most = picture::MAX_SIDE;
+                PyValueError::new_err(format!(
+                    "width is {width} and height {height}, each needs 1 to {most}"
+                ))
+            })
+        })?;
+        PyArray1::from_vec(py, picture).reshape([height as usize, width as usize, 3])
+    }
+
+    /// For `copy` and `pickle`: what it was made by, and its state. Raises UnsupportedError for a
+    /// body without exact state.
+    fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Recipe)> {
+        let _call = process::enter(py)?;
+        let state = self.with(py, |body| body.state().or_raise())?;
+        let make = py.import("tectum._tectum")?.getattr("_restored_body")?;
+        Ok((make, (self.source.clone(), self.start.clone(), state)))
+    }
+
     fn __repr__(&self) -> String {
         format!("<tectum body '{}'>", self.spec.name)
     }
+}
+
+/// Name or file, start and state of a body.
+type Recipe = (String, Option<String>, Vec<f64>);
+
+/// A body in a state, for `pickle`.
+#[pyfunction]
+#[pyo3(name = "_restored_body")]
+pub fn restored_body(
+    py: Python<'_>,
+    name: String,
+    start: Option<String>,
+    state: Vec<f64>,
+) -> PyResult<NativeBody> {
+    let body = body(py, name.into(), start.as_deref())?;
+    body.with(py, |body| body.set_state(&state).or_raise())?;
+    Ok(body)
 }
 
 /// Makes a body: a built-in one, or that of an equation file (`FILE.plant`). `start` is "hanging"
@@ -459,12 +555,13 @@ impl NativeBody {
 #[pyo3(signature = (name, *, start = None))]
 pub fn body(py: Python<'_>, name: PathBuf, start: Option<&str>) -> PyResult<NativeBody> {
     let _call = process::enter(py)?;
-    let start = start.map(bodies::Start::from_name).transpose().or_raise()?;
+    let known = start.map(bodies::Start::from_name).transpose().or_raise()?;
     let source = name.to_string_lossy().into_owned();
     let name = source.clone();
-    let body = run_long(py, move || named_body(&name, start))?;
+    let body = run_long(py, move || named_body(&name, known))?;
     Ok(NativeBody {
         source,
+        start: start.map(str::to_owned),
         spec: body.spec().clone(),
         inner: Exclusive::new(Some(body)),
     })

@@ -1,7 +1,10 @@
 //! Devices.
 
+use std::hash::{DefaultHasher, Hash, Hasher};
+
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use tectum::DeviceInfo;
 
 use crate::interrupt::run_long;
@@ -23,6 +26,8 @@ use crate::whole;
 #[pyclass(frozen, module = "tectum")]
 pub struct Device {
     pub inner: tectum::Device,
+    /// Threads that were asked for.
+    threads: Option<usize>,
 }
 
 impl Drop for Device {
@@ -57,6 +62,7 @@ impl Device {
         };
         Ok(Self {
             inner: run_long(py, open)?,
+            threads,
         })
     }
 
@@ -83,6 +89,27 @@ impl Device {
     fn info<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let _call = process::enter(py)?;
         info(py, self.inner.info())
+    }
+
+    /// Whether both have the same id and number of threads.
+    fn __eq__(&self, other: &Bound<'_, PyAny>) -> bool {
+        other.cast::<Self>().is_ok_and(|other| {
+            let other = other.get();
+            (self.id(), self.threads) == (other.id(), other.threads)
+        })
+    }
+
+    fn __hash__(&self) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (self.id(), self.threads).hash(&mut hasher);
+        hasher.finish()
+    }
+
+    /// What `copy` and `pickle` make it of again: a device of the same id, where it is read.
+    fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<((String,), Bound<'py, PyDict>)> {
+        let keywords = PyDict::new(py);
+        keywords.set_item("threads", self.threads)?;
+        Ok(((self.id().to_owned(),), keywords))
     }
 
     fn __repr__(&self) -> String {

@@ -45,7 +45,7 @@ pub struct Held<'a, T> {
 }
 
 /// The right to the value, which moves between threads; until dropped.
-struct Turn<T>(Option<Exclusive<T>>);
+pub struct Turn<T>(Option<Exclusive<T>>);
 
 thread_local! {
     static IS_CALLED_BACK: Cell<bool> = const { Cell::new(false) };
@@ -212,7 +212,7 @@ impl<T> Drop for Inner<T> {
 
 impl<'a, T> Held<'a, T> {
     /// Gives the value to a job.
-    fn into_turn(mut self, job: u64) -> Turn<T> {
+    pub fn into_turn(mut self, job: u64) -> Turn<T> {
         self.value = None;
         *locked(&self.exclusive.0.owner) = job;
         Turn(Some(self.exclusive.clone()))
@@ -254,7 +254,7 @@ impl<T> Turn<T> {
             .expect("invariant: it has the object until it becomes a value that is held")
     }
 
-    fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
+    pub fn with<R>(&self, work: impl FnOnce(&mut T) -> R) -> R {
         let mut value = locked(&self.exclusive().0.value);
         work(
             value

@@ -19,6 +19,7 @@ use crate::exclusive::Exclusive;
 use crate::interrupt::run_long;
 use crate::process;
 use crate::receipt::Receipt;
+use crate::spiking::check_shards;
 use crate::whole;
 
 /// What a cycle of a field did; numbers have no unit.
@@ -96,6 +97,8 @@ impl FieldReport {
 /// `shape` is cells along X, Y and Z, then channels: axes are multiples of 4 from 4 to 64, channels
 /// a multiple of 32 from 32 to 256. `boundary` is "closed", "periodic" or "zero"; `storage` "f32"
 /// or "bf16" (half the memory); `patterns` the capacity of the library of patterns, 0 for none.
+/// `shards` splits the field along X into so many parts of the device, which exchange planes in
+/// each cycle; it changes no element.
 ///
 /// Raises ValueError naming the size that is not possible.
 ///
@@ -154,7 +157,7 @@ const COEFFICIENTS: [&str; 15] = [
 #[pymethods]
 impl Field {
     #[new]
-    #[pyo3(signature = (sensors: "int", motors: "int", *, shape: "tuple[int, int, int, int]" = (32, 32, 32, 64), boundary = "closed", seed: "int" = 1, patterns: "int" = 0, storage = "f32", device = DeviceArgument::Id("cpu".to_owned())))]
+    #[pyo3(signature = (sensors: "int", motors: "int", *, shape: "tuple[int, int, int, int]" = (32, 32, 32, 64), boundary = "closed", seed: "int" = 1, patterns: "int" = 0, storage = "f32", device = DeviceArgument::Id("cpu".to_owned()), shards: "int" = 1))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn new(
         py: Python<'_>,
@@ -166,8 +169,10 @@ impl Field {
         #[pyo3(from_py_with = whole::patterns)] patterns: usize,
         storage: &str,
         device: DeviceArgument<'_>,
+        #[pyo3(from_py_with = whole::shards)] shards: usize,
     ) -> PyResult<Self> {
         let _call = process::enter(py)?;
+        check_shards(shards)?;
         let boundary = match boundary {
             "closed" => Boundary::Closed,
             "periodic" => Boundary::Periodic,
@@ -203,7 +208,7 @@ impl Field {
             let shape = Shape::new([x, y, z], channels)?;
             let device =
                 device.map_or_else(|| Ok(Simulation::choose_device(shape, options)?.0), Ok)?;
-            Simulation::new(shape, options, &device)
+            Simulation::split(shape, options, &vec![device; shards])
         })?;
         Ok(Self {
             inner: Exclusive::new(field),

@@ -8,8 +8,10 @@ mod array;
 mod batch;
 mod body;
 mod brain;
+mod buffer;
 mod closed_loop;
 mod device;
+mod dtype;
 mod error;
 mod exclusive;
 mod field;
@@ -23,6 +25,7 @@ mod kernel_check;
 mod logging;
 mod mutex;
 mod network;
+mod picture;
 mod plan;
 mod process;
 mod program;
@@ -32,6 +35,7 @@ mod sample;
 mod scenario;
 mod sequence;
 mod spiking;
+mod stream;
 mod transformer;
 mod whole;
 
@@ -40,10 +44,10 @@ mod whole;
 mod _tectum {
     /// Connects the log when the module is imported.
     #[pymodule_init]
-    fn init(_module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
+    fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         crate::process::install();
         crate::logging::install();
-        Ok(())
+        pyo3::types::PyModuleMethods::add(module, "__version__", env!("CARGO_PKG_VERSION"))
     }
 
     #[pymodule_export]
@@ -51,9 +55,13 @@ mod _tectum {
     #[pymodule_export]
     use crate::batch::BodyBatch;
     #[pymodule_export]
-    use crate::body::{ActionChannel, BodySpec, NativeBody, ObservationChannel, body};
+    use crate::body::{
+        ActionChannel, BodySpec, NativeBody, ObservationChannel, body, restored_body,
+    };
     #[pymodule_export]
     use crate::brain::{NativeBrain, policy};
+    #[pymodule_export]
+    use crate::buffer::Buffer;
     #[pymodule_export]
     use crate::closed_loop::{Run, StopSignal, run_loop};
     #[pymodule_export]
@@ -69,7 +77,7 @@ mod _tectum {
     #[pymodule_export]
     use crate::network::Network;
     #[pymodule_export]
-    use crate::plan::{CudaState, Executable, Kernel, Plan, View};
+    use crate::plan::{Executable, Kernel, Plan, View};
     #[pymodule_export]
     use crate::process::end;
     #[pymodule_export]
@@ -86,6 +94,8 @@ mod _tectum {
     use crate::spiking::{
         Area, Genome, Neurons, PotentialMonitor, SpikeCounts, SpikeMonitor, SpikingNetwork,
     };
+    #[pymodule_export]
+    use crate::stream::{Event, Stream, Submission};
     #[pymodule_export]
     use crate::transformer::{Decoder, Encoder, Generation, TextStream};
 }

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Instant;
 
 use numpy::{PyArray1, PyReadonlyArray1};
 use pyo3::exceptions::{
@@ -10,50 +11,27 @@ use pyo3::exceptions::{
 };
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
+use tectum::internal::TwoPhaseRun;
 use tectum::kernel::{Groups, NativeCall, groups_for};
 use tectum::{
     DType, Element, Executable as Compiled, Kernel as Definition, KernelBuilder, PlanBuilder,
-    Prelude, SharedState, View as Slot,
+    Prelude, RunStats, View as Slot, Work,
 };
 
 use crate::array::{Array, array};
+use crate::buffer::Buffer;
 use crate::device::DeviceArgument;
-use crate::error::{OrRaise, UnsupportedError};
-use crate::exclusive::{Exclusive, called_back};
+use crate::dtype;
+use crate::error::OrRaise;
+use crate::exclusive::{Exclusive, Held, Turn, called_back};
 use crate::interned::interned;
 use crate::interrupt::{LongWork, run_long};
+use crate::job::new_number;
 use crate::mutex::locked;
 use crate::process;
 use crate::receipt::{Receipt, Runs};
 use crate::sequence::Sequence;
 use crate::whole;
-
-/// NumPy's names of the element types.
-const DTYPES: [(DType, &str); 4] = [
-    (DType::F32, "float32"),
-    (DType::F64, "float64"),
-    (DType::I32, "int32"),
-    (DType::U32, "uint32"),
-];
-
-fn dtype_of(name: &str) -> PyResult<DType> {
-    let short = |dtype: DType| dtype.wgsl();
-    let known = DTYPES
-        .iter()
-        .find(|(dtype, known)| *known == name || short(*dtype) == name);
-    known.map(|(dtype, _)| *dtype).ok_or_else(|| {
-        PyValueError::new_err(format!(
-            "dtype is {name:?}, needs float32, float64, int32 or uint32"
-        ))
-    })
-}
-
-pub(crate) fn dtype_name(dtype: DType) -> &'static str {
-    DTYPES
-        .iter()
-        .find(|(known, _)| *known == dtype)
-        .map_or("float32", |(_, name)| name)
-}
 
 /// The form of a kernel on the CPU: a function of Python.
 pub(crate) struct Twin {
@@ -324,7 +302,7 @@ impl Kernel {
         let mut builder: KernelBuilder = Definition::define(name);
         let mut declared = Vec::new();
         for (binding, access, dtype) in bindings {
-            let (dtype, known) = (dtype_of(&dtype)?, interned(binding.clone()));
+            let (dtype, known) = (dtype::parse(&dtype)?, interned(binding.clone()));
             builder = match access.as_str() {
                 "read" => builder.read(known, dtype),
                 "write" => builder.write(known, dtype),
@@ -340,7 +318,7 @@ impl Kernel {
         }
         let params = params
             .into_iter()
-            .map(|(name, dtype)| Ok((name, dtype_of(&dtype)?)))
+            .map(|(name, dtype)| Ok((name, dtype::parse(&dtype)?)))
             .collect::<PyResult<Vec<_>>>()?;
         if let Some((name, _)) = params.iter().find(|(_, dtype)| *dtype == DType::F64) {
             return Err(PyValueError::new_err(format!(
@@ -422,14 +400,14 @@ impl View {
     /// NumPy's name of the element type.
     #[getter]
     fn dtype(&self) -> &'static str {
-        dtype_name(self.inner.dtype())
+        dtype::name(self.inner.dtype())
     }
 
     fn __repr__(&self) -> String {
         format!(
             "<tectum view: {} of {}>",
             self.inner.len(),
-            dtype_name(self.inner.dtype())
+            dtype::name(self.inner.dtype())
         )
     }
 }
@@ -503,7 +481,7 @@ impl Plan {
         #[pyo3(from_py_with = whole::length)] length: usize,
         dtype: &str,
     ) -> PyResult<View> {
-        let dtype = dtype_of(dtype)?;
+        let dtype = dtype::parse(dtype)?;
         let inner = self.record(py, |recorded| {
             let inner = recorded.builder()?.input(&name, dtype, length);
             recorded.inputs.push((name, inner));
@@ -521,7 +499,7 @@ impl Plan {
         #[pyo3(from_py_with = whole::length)] length: usize,
         dtype: &str,
     ) -> PyResult<View> {
-        let dtype = dtype_of(dtype)?;
+        let dtype = dtype::parse(dtype)?;
         let inner = self.record(py, |recorded| {
             let inner = recorded.builder()?.output(&name, dtype, length);
             recorded.outputs.push((name, inner));
@@ -539,7 +517,7 @@ impl Plan {
         #[pyo3(from_py_with = whole::length)] length: usize,
         dtype: &str,
     ) -> PyResult<View> {
-        let dtype = dtype_of(dtype)?;
+        let dtype = dtype::parse(dtype)?;
         let inner = self.record(py, |recorded| {
             let inner = recorded.builder()?.state(&name, dtype, length);
             recorded.states.push((name, inner));
@@ -556,7 +534,7 @@ impl Plan {
         #[pyo3(from_py_with = whole::length)] length: usize,
         dtype: &str,
     ) -> PyResult<View> {
-        let dtype = dtype_of(dtype)?;
+        let dtype = dtype::parse(dtype)?;
         Ok(View {
             inner: self.record(py, |plan| Ok(plan.builder()?.temp(dtype, length)))?,
         })
@@ -632,13 +610,32 @@ impl Plan {
         self.record(py, |plan| plan.builder()?.copy(x.inner, y.inner))
     }
 
-    /// Compiles the plan for a device; it records nothing more then.
+    /// Compiles the plan for a device; it records nothing more then. `states` has buffers of that
+    /// device, by the names of the states that use their memory; several plans may share one.
     ///
-    /// Raises ValueError for an output that nothing writes; the plan is lost then.
-    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned())))]
-    fn compile(&self, py: Python<'_>, device: DeviceArgument<'_>) -> PyResult<Executable> {
+    /// Raises ValueError for an output that nothing writes, and a buffer of another type, length
+    /// or device; the plan is lost then. KeyError for an unknown state.
+    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), states: "dict[str, Buffer] | None" = None))]
+    fn compile(
+        &self,
+        py: Python<'_>,
+        device: DeviceArgument<'_>,
+        states: Option<HashMap<String, PyRef<'_, Buffer>>>,
+    ) -> PyResult<Executable> {
         let _call = process::enter(py)?;
-        let device = device.open(py)?;
+        let shared = {
+            let recorded = self.inner.lock(py)?;
+            let states = states.iter().flatten().map(|(name, buffer)| {
+                let view = *port(&recorded.states, "state", name)?;
+                Ok((view, buffer.inner.clone()))
+            });
+            states.collect::<PyResult<Vec<_>>>()?
+        };
+        let device = if shared.is_empty() {
+            device.open(py)?
+        } else {
+            Some(device.open_named(py)?)
+        };
         let (builder, ports, twins) = {
             let mut recorded = self.inner.lock(py)?;
             let ports = Ports {
@@ -650,7 +647,17 @@ impl Plan {
         };
         let builder = builder
             .ok_or_else(|| PyValueError::new_err("the plan is compiled already; record another"))?;
-        let run = run_long(py, move || builder.finish()?.compile(device.as_ref()))?;
+        let run = run_long(py, move || {
+            let plan = builder.finish()?;
+            match device {
+                Some(device) if !shared.is_empty() => {
+                    let shared: Vec<_> =
+                        shared.iter().map(|(view, state)| (*view, state)).collect();
+                    plan.compile_with(&device, &shared)
+                }
+                device => plan.compile(device.as_ref()),
+            }
+        })?;
         // On other devices no twin is called. All runs wait for their twins in one order.
         let mut twins = if run.device().info().id == "cpu" {
             twins
@@ -698,58 +705,6 @@ pub struct Executable {
     ports: Ports,
     twins: Vec<Arc<Twin>>,
     runs: Runs,
-}
-
-/// The memory of a state on a CUDA device. Libraries with the CUDA array interface use it in place
-/// and keep it alive: `torch.as_tensor(state, device="cuda:0")` (with the number of the device),
-/// `cupy.asarray(state)`. JAX does not keep it alive, so copy there:
-/// `jax.numpy.array(cupy.asarray(state))`.
-///
-/// A run is complete when it returns. What others do with it must be complete before the next run
-/// and before the state is dropped, for example after `torch.cuda.synchronize()`.
-#[pyclass(frozen, module = "tectum")]
-pub struct CudaState {
-    address: u64,
-    inner: SharedState,
-}
-
-#[pymethods]
-impl CudaState {
-    fn __len__(&self) -> usize {
-        self.inner.len()
-    }
-
-    /// NumPy's name of the element type.
-    #[getter]
-    fn dtype(&self) -> &'static str {
-        dtype_name(self.inner.dtype())
-    }
-
-    /// Version 3 of the CUDA array interface: shape, type and address; nothing to wait for.
-    #[getter]
-    fn __cuda_array_interface__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
-        let interface = PyDict::new(py);
-        interface.set_item("shape", (self.inner.len(),))?;
-        interface.set_item(
-            "typestr",
-            py.import("numpy")?
-                .call_method1("dtype", (self.dtype(),))?
-                .getattr("str")?,
-        )?;
-        interface.set_item("data", (self.address, false))?;
-        interface.set_item("version", 3)?;
-        interface.set_item("strides", py.None())?;
-        interface.set_item("stream", py.None())?;
-        Ok(interface)
-    }
-
-    fn __repr__(&self) -> String {
-        format!(
-            "<tectum state on a CUDA device: {} of {}>",
-            self.inner.len(),
-            self.dtype()
-        )
-    }
 }
 
 /// The contents of a view, converted from an array.
@@ -807,6 +762,74 @@ impl<'py> Values<'py> {
     }
 }
 
+/// The elements of an output.
+pub enum Elements {
+    F32(Vec<f32>),
+    F64(Vec<f64>),
+    I32(Vec<i32>),
+    U32(Vec<u32>),
+}
+
+impl Elements {
+    fn of(run: &Compiled, view: Slot) -> Self {
+        match view.dtype() {
+            DType::F32 => Self::F32(run.output(view).to_vec()),
+            DType::F64 => Self::F64(run.output(view).to_vec()),
+            DType::I32 => Self::I32(run.output(view).to_vec()),
+            DType::U32 => Self::U32(run.output(view).to_vec()),
+        }
+    }
+
+    pub fn into_array(self, py: Python<'_>) -> Bound<'_, PyAny> {
+        match self {
+            Self::F32(elements) => PyArray1::from_vec(py, elements).into_any(),
+            Self::F64(elements) => PyArray1::from_vec(py, elements).into_any(),
+            Self::I32(elements) => PyArray1::from_vec(py, elements).into_any(),
+            Self::U32(elements) => PyArray1::from_vec(py, elements).into_any(),
+        }
+    }
+}
+
+/// A run that a stream executes. It has the executable until it ends.
+pub struct SubmittedRun {
+    /// None after the run.
+    turn: Option<Turn<Compiled>>,
+    views: Vec<(String, Slot)>,
+    pub outputs: Vec<(String, Elements)>,
+    runs: Runs,
+    start: Instant,
+}
+
+impl Work for SubmittedRun {}
+
+impl TwoPhaseRun for SubmittedRun {
+    fn begin(&mut self) -> tectum::Result<()> {
+        let begun = self
+            .turn
+            .as_ref()
+            .map_or(Ok(()), |turn| turn.with(Compiled::begin));
+        if begun.is_err() {
+            self.turn = None;
+        }
+        begun
+    }
+
+    fn finish(&mut self) -> tectum::Result<RunStats> {
+        let Some(turn) = self.turn.take() else {
+            return Ok(RunStats::default());
+        };
+        let (stats, outputs) = turn.with(|run| {
+            let stats = run.finish()?;
+            let outputs = self.views.iter();
+            let outputs = outputs.map(|(name, view)| (name.clone(), Elements::of(run, *view)));
+            Ok::<_, tectum::Error>((stats, outputs.collect()))
+        })?;
+        self.outputs = outputs;
+        self.runs.record(&stats, self.start.elapsed());
+        Ok(stats)
+    }
+}
+
 /// Runs a plan once, and raises what a twin raised.
 fn run_once(
     run: &mut Compiled,
@@ -838,6 +861,47 @@ fn run_once(
 }
 
 impl Executable {
+    /// The executable with these inputs, for one call.
+    fn locked_with(
+        &self,
+        py: Python<'_>,
+        inputs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<Held<'_, Compiled>> {
+        let mut converted = Vec::new();
+        for (name, value) in inputs.into_iter().flatten() {
+            let name: String = name.extract()?;
+            let view = *port(&self.ports.inputs, "input", &name)?;
+            converted.push((view, Values::new(&value, &name, view)?));
+        }
+        let mut run = self.inner.lock(py)?;
+        for (view, values) in &converted {
+            values.copy_to_input(&mut run, *view)?;
+        }
+        Ok(run)
+    }
+
+    /// A run with these inputs, for a stream.
+    pub fn submitted(
+        &self,
+        py: Python<'_>,
+        inputs: Option<&Bound<'_, PyDict>>,
+    ) -> PyResult<SubmittedRun> {
+        if let Some(twin) = self.twins.first() {
+            return Err(PyValueError::new_err(format!(
+                "kernel {}: on the CPU it is a function of Python, which a stream does not call; use run",
+                twin.kernel
+            )));
+        }
+        let turn = self.locked_with(py, inputs)?.into_turn(new_number());
+        Ok(SubmittedRun {
+            turn: Some(turn),
+            views: self.ports.outputs.clone(),
+            outputs: Vec::new(),
+            runs: self.runs.clone(),
+            start: Instant::now(),
+        })
+    }
+
     /// A state, copied from the device.
     fn read<T: Element + Send>(&self, py: Python<'_>, view: Slot) -> PyResult<Vec<T>> {
         let run = self.inner.lock(py)?;
@@ -861,16 +925,7 @@ impl Executable {
         inputs: Option<&Bound<'py, PyDict>>,
     ) -> PyResult<Bound<'py, PyDict>> {
         let _call = process::enter(py)?;
-        let mut converted = Vec::new();
-        for (name, value) in inputs.into_iter().flatten() {
-            let name: String = name.extract()?;
-            let view = *port(&self.ports.inputs, "input", &name)?;
-            converted.push((view, Values::new(&value, &name, view)?));
-        }
-        let mut run = self.inner.lock(py)?;
-        for (view, values) in &converted {
-            values.copy_to_input(&mut run, *view)?;
-        }
+        let run = self.locked_with(py, inputs)?;
         let (twins, runs) = (self.twins.clone(), self.runs.clone());
         let (interrupted, left) = (self.twins.clone(), Arc::new(AtomicBool::new(false)));
         let is_left = left.clone();
@@ -886,13 +941,7 @@ impl Executable {
         })?;
         let outputs = PyDict::new(py);
         for (name, view) in &self.ports.outputs {
-            let array = match view.dtype() {
-                DType::F32 => PyArray1::from_slice(py, run.output::<f32>(*view)).into_any(),
-                DType::F64 => PyArray1::from_slice(py, run.output::<f64>(*view)).into_any(),
-                DType::I32 => PyArray1::from_slice(py, run.output::<i32>(*view)).into_any(),
-                DType::U32 => PyArray1::from_slice(py, run.output::<u32>(*view)).into_any(),
-            };
-            outputs.set_item(name, array)?;
+            outputs.set_item(name, Elements::of(&run, *view).into_array(py))?;
         }
         Ok(outputs)
     }
@@ -917,25 +966,15 @@ impl Executable {
         values.write_to_state(&mut *self.inner.lock(py)?, view)
     }
 
-    /// The memory of a state on a CUDA device, for other libraries on that device.
+    /// The memory of a state: another plan may be compiled with it, and on a CUDA device other
+    /// libraries use it in place.
     ///
-    /// Raises KeyError for an unknown state, UnsupportedError on devices of other kinds, where
-    /// `read_state` and `write_state` copy.
-    fn cuda_state(&self, py: Python<'_>, name: &str) -> PyResult<CudaState> {
+    /// Raises KeyError for an unknown state.
+    fn state(&self, py: Python<'_>, name: &str) -> PyResult<Buffer> {
         let _call = process::enter(py)?;
-        let (view, guard) = (
-            *port(&self.ports.states, "state", name)?,
-            self.inner.lock(py)?,
-        );
-        let id = &guard.device().info().id;
-        let unsupported = || {
-            UnsupportedError::new_err(format!(
-                "state {name:?} is on {id}; only states on a CUDA device have an address for others"
-            ))
-        };
-        let inner = guard.state_buffer(view).or_raise()?;
-        let address = inner.cuda_address().ok_or_else(unsupported)?;
-        Ok(CudaState { address, inner })
+        let view = *port(&self.ports.states, "state", name)?;
+        let inner = self.inner.lock(py)?.state_buffer(view).or_raise()?;
+        Buffer::of(inner)
     }
 
     /// On which device and by which code the runs were computed.

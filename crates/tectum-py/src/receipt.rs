@@ -1,7 +1,7 @@
 //! Receipts.
 
 use std::sync::{Arc, Mutex};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use pyo3::prelude::*;
 use tectum::{CodeObject, Device, Fallback, Result, RunStats, Session};
@@ -37,8 +37,13 @@ impl Runs {
     pub fn timed(&self, run: impl FnOnce() -> Result<RunStats>) -> Result<()> {
         let start = Instant::now();
         let stats = run()?;
-        locked(&self.0).record(&stats, start.elapsed().as_nanos() as u64);
+        self.record(&stats, start.elapsed());
         Ok(())
+    }
+
+    /// Counts a run that took some host time.
+    pub fn record(&self, stats: &RunStats, duration: Duration) {
+        locked(&self.0).record(stats, duration.as_nanos() as u64);
     }
 
     /// Raises RuntimeError in a fork.

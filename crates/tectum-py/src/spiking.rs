@@ -43,7 +43,8 @@ pub use neurons::Neurons;
 ///
 /// `bursts`, `spikes` and `events` (synapses that carried a spike) are numbers; `spike_hash` is the
 /// same text for the same (burst, neuron) pairs on every device, with any number of threads.
-#[pyclass(frozen, get_all, module = "tectum")]
+#[pyclass(frozen, eq, hash, get_all, module = "tectum")]
+#[derive(PartialEq, Eq, Hash)]
 pub struct SpikeCounts {
     /// Bursts so far; the first is number 1.
     bursts: u32,
@@ -68,6 +69,26 @@ impl From<Counts> for SpikeCounts {
 
 #[pymethods]
 impl SpikeCounts {
+    #[new]
+    fn new(bursts: u32, spikes: u64, events: u64, spike_hash: String) -> Self {
+        Self {
+            bursts,
+            spikes,
+            events,
+            spike_hash,
+        }
+    }
+
+    /// What `copy` and `pickle` make it of again.
+    fn __getnewargs__(&self) -> (u32, u64, u64, String) {
+        (
+            self.bursts,
+            self.spikes,
+            self.events,
+            self.spike_hash.clone(),
+        )
+    }
+
     fn __repr__(&self) -> String {
         format!(
             "SpikeCounts(bursts={}, spikes={}, events={}, spike_hash='{}')",
@@ -141,6 +162,9 @@ fn progress(done: u32, total: u32) -> WorkProgress<'static> {
 /// genome. The rule of neurons is in docs/spiking.md; potentials are in units of psp times weight,
 /// and the same network has the same spikes on every device.
 ///
+/// `shards` splits the network by target into so many parts of the device, which exchange their
+/// firings after each burst; it changes no result.
+///
 /// `silence` is "catch_up" (neurons without arrivals leak and recover) or "freeze" (they do not).
 /// `weight_loss` is "any_firing" (a weight that does not gain loses if either end fired in any burst
 /// of the window) or "steady_source" (if its source fired in every burst of it).
@@ -172,10 +196,12 @@ pub struct SpikingNetwork {
 }
 
 impl SpikingNetwork {
-    /// A network on a device; without one, on that with the minimum time of a trial.
+    /// A network on a device in some shards; without a device, on that with the minimum time of a
+    /// trial.
     pub fn new(
         network: Network,
         device: Option<&tectum::Device>,
+        shards: usize,
         options: &SimulationOptions,
         stimulus: Option<Stimulus>,
     ) -> tectum::Result<Self> {
@@ -190,9 +216,9 @@ impl SpikingNetwork {
             Some(stimulus) => stimulus.run(simulation, bursts).map(drop),
             None => simulation.run(bursts).map(drop),
         };
-        let mut chosen = || Simulation::choose_device(&network, 1, options, &mut advance);
+        let mut chosen = || Simulation::choose_device(&network, shards, options, &mut advance);
         let device = device.map_or_else(|| Ok(chosen()?.0), |device| Ok(device.clone()))?;
-        let simulation = Simulation::new(network, &device, options)?;
+        let simulation = Simulation::sharded(network, &vec![device; shards], options)?;
         let running = Running {
             simulation,
             stimulus: stimulus.filter(|stimulus| !stimulus.is_none()),
@@ -258,6 +284,19 @@ impl SpikingNetwork {
             None => Ok(selected),
         }
     }
+}
+
+/// The largest number of shards of a device.
+const MAX_SHARDS: usize = 64;
+
+/// Refuses a number of shards that is not possible.
+pub fn check_shards(shards: usize) -> PyResult<()> {
+    if (1..=MAX_SHARDS).contains(&shards) {
+        return Ok(());
+    }
+    Err(PyValueError::new_err(format!(
+        "shards is {shards}, needs 1 to {MAX_SHARDS}"
+    )))
 }
 
 /// What silence does, by its name.
@@ -333,7 +372,7 @@ pub fn unknown_area(genome: &Blueprint, name: &str) -> PyErr {
 #[pymethods]
 impl SpikingNetwork {
     #[new]
-    #[pyo3(signature = (neurons, source, target, weight, *, inhibitory = None, rule = None, rules = Sequence(Vec::new()), device = DeviceArgument::Id("cpu".to_owned()), seed: "int" = 0, silence = "catch_up", max_injected = 255.0, constant_inputs = None, weight_loss = "any_firing"))]
+    #[pyo3(signature = (neurons, source, target, weight, *, inhibitory = None, rule = None, rules = Sequence(Vec::new()), device = DeviceArgument::Id("cpu".to_owned()), seed: "int" = 0, silence = "catch_up", max_injected = 255.0, constant_inputs = None, weight_loss = "any_firing", shards: "int" = 1))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn from_arrays(
         py: Python<'_>,
@@ -350,8 +389,10 @@ impl SpikingNetwork {
         max_injected: f32,
         constant_inputs: Option<Sequence<(u32, f32)>>,
         weight_loss: &str,
+        #[pyo3(from_py_with = whole::shards)] shards: usize,
     ) -> PyResult<Self> {
         let _call = process::enter(py)?;
+        check_shards(shards)?;
         let source = Column::new(source, "source")?;
         let count = source.numbers()?.len();
         let columns = [
@@ -393,7 +434,7 @@ impl SpikingNetwork {
                 max_inputs,
                 ..SimulationOptions::default()
             };
-            Self::new(network, device.as_ref(), &options, None)
+            Self::new(network, device.as_ref(), shards, &options, None)
         })
     }
 

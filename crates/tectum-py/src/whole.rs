@@ -38,6 +38,6 @@ macro_rules! arguments {
 arguments! {
     axis block bursts consecutive_fire_limit context count epochs every grid groups heads
     instances kv_heads length max_loop_iterations max_new_tokens memory_neurons motors order
-    patterns psp refractory seed seeds sensors shape shared_bytes snooze start threads top_k
+    patterns psp refractory seed seeds sensors shape shards shared_bytes snooze start threads top_k
     width
 }

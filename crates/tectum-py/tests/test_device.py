@@ -79,7 +79,9 @@ def test_memory_for_others_is_that_of_cuda_devices():
     plan.binary("add", x, count, y)
     plan.copy(y, count)
     executable = plan.compile()
-    with pytest.raises(tt.UnsupportedError, match="state \"count\" is on cpu"):
-        executable.cuda_state("count")
+    state = executable.state("count")
+    assert not hasattr(state, "__cuda_array_interface__")
+    with pytest.raises(AttributeError, match="the buffer is on cpu"):
+        state.__cuda_array_interface__
     with pytest.raises(KeyError, match="no state \"counts\"; there are count"):
-        executable.cuda_state("counts")
+        executable.state("counts")

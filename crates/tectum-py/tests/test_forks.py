@@ -26,9 +26,9 @@ DATA = {
 DATA_MEMBERS = {
     ("BodyBatch", "spec"), ("BodyBatch", "__len__"), ("BodyBatch", "__repr__"),
     ("CompiledGraph", "__repr__"),
-    ("CudaState", "dtype"),
+    ("Buffer", "dtype"), ("Buffer", "device"), ("Buffer", "__len__"), ("Buffer", "__repr__"),
     ("Decoder", "context"), ("Decoder", "parameters"), ("Decoder", "__repr__"),
-    ("Device", "id"), ("Device", "name"), ("Device", "software"), ("Device", "__repr__"),
+    ("Device", "id"), ("Device", "name"), ("Device", "software"), ("Device", "__repr__"), ("Device", "__eq__"), ("Device", "__hash__"),
     ("Encoder", "width"), ("Encoder", "max_tokens"), ("Encoder", "__repr__"),
     ("Executable", "__repr__"),
     ("Genome", "title"), ("Genome", "areas"), ("Genome", "area"), ("Genome", "neurons"), ("Genome", "warnings"), ("Genome", "__repr__"),
@@ -56,18 +56,22 @@ def objects(folder, models):
     graph.output("y", y)
     plan = tt.Plan()
     plan.copy(plan.input("x", 4), plan.output("y", 4))
-    other = tt.Plan()
+    other, copying = tt.Plan(), tt.Plan()
+    copying.copy(copying.input("x", 4), copying.output("y", 4))
     neurons = tt.Neurons()
     neurons.add(2)
     spiking = tt.SpikingNetwork(neurons, [0], [1], [1])
     kernel_text = "@compute @workgroup_size(256)\nfn main() { y[0] = f32(params.count); }"
     decoder = tt.Decoder(tt.sample("sample-decoder", folder), context=64)
+    stream = tt.Stream()
     return {
         "BodyBatch": tt.BodyBatch("cart_pole", 2),
+        "Buffer": tt.Buffer(4),
         "CompiledGraph": graph.compile(),
         "Decoder": decoder,
         "Device": tt.Device(),
         "Encoder": tt.Encoder(tt.sample("sample-encoder", folder)),
+        "Event": stream.event(),
         "Executable": plan.compile(),
         "Field": tt.Field(2, 1, shape=(4, 4, 4, 32)),
         "Genome": tt.Genome(tt.sample("sample-genome", folder)),
@@ -84,6 +88,8 @@ def objects(folder, models):
         "Receipt": graph.compile().receipt,
         "SpikeMonitor": spiking.monitor(),
         "SpikingNetwork": spiking,
+        "Stream": stream,
+        "Submission": stream.submit(copying.compile()),
         "TextStream": decoder.stream("the", max_new_tokens=1),
         "Trainer": graph.trainer(y.mean()),
     }
@@ -99,6 +105,7 @@ ARGUMENTS = {
 
 def argument(name, found):
     replaced = {
+        "event": found["Event"], "executable": found["Executable"],
         "body": found["NativeBody"], "brain": found["NativeBrain"], "kernel": found["Kernel"], "neurons": found["Neurons"],
         "source": [0], "target": found["Node"], "weight": [1], "nodes": [found["Node"]], "seeds": [0],
     }  # fmt: skip
@@ -116,7 +123,7 @@ def calls(found):
             if node.name not in ("end", "samples"):
                 yield node.name, bound(getattr(tt._tectum, node.name), node, found, view)
             continue
-        if not isinstance(node, ast.ClassDef) or node.name in DATA | RUN_DATA or issubclass(getattr(tt._tectum, node.name), Exception):
+        if not isinstance(node, ast.ClassDef) or node.name in DATA | RUN_DATA or node.name.startswith("_") or issubclass(getattr(tt._tectum, node.name), Exception):
             continue
         for item in node.body:
             name = getattr(item, "name", None)
@@ -143,6 +150,8 @@ def bound(function, item, found, view):
     keywords = [parameter.arg for parameter, default in zip(item.args.kwonlyargs, item.args.kw_defaults) if default is None]
     owner = type(getattr(function, "__self__", None))
     values = [argument(name, found) for name in needed]
+    if owner is tt.Buffer:
+        values = [found["Buffer"] if name == "other" else value for name, value in zip(needed, values)]
     if owner is tt.Plan:
         values = [view if name in ("x", "y", "a", "b") else value for name, value in zip(needed, values)]
     if owner is tt.Graph:

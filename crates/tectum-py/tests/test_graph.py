@@ -51,6 +51,127 @@ def test_operators_compute_what_numpy_does():
         np.testing.assert_allclose(found[name], value, atol=1e-5, err_msg=name)
 
 
+INDICES = [
+    0,
+    -1,
+    (1, 2),
+    (slice(None), 1),
+    (slice(1, 3), slice(None, None, 2)),
+    (..., slice(None, None, -1)),
+    (None, 2, ..., None),
+    (slice(-2, None), slice(0, 1), 3),
+    (slice(3, 0, -2), ...),
+    ...,
+    (),
+]
+
+
+@pytest.mark.parametrize("index", INDICES)
+def test_indices_select_as_in_numpy(index):
+    graph, x = tt.Graph(), values((4, 3, 5))
+    node = graph.input("x", x.shape)[index]
+    graph.output("y", node)
+    assert node.shape == x[index].shape and node.ndim == x[index].ndim
+    np.testing.assert_array_equal(graph.compile()(x=x)["y"], x[index])
+
+
+def test_indices_have_gradients():
+    graph, x, target = tt.Graph(), values((4, 3)), values((2,))
+    w = graph.parameter("w", (4, 3))
+    loss = graph.mse(w[::3, 1], graph.input("target", 2))
+    trainer = graph.trainer(loss, learning_rate=0.01, weight_decay=0.0)
+    trainer.set_parameters({"w": x})
+    trainer.step(target=target)
+    moved = trainer.parameters["w"] != x
+    expected = np.zeros((4, 3), bool)
+    expected[::3, 1] = True
+    np.testing.assert_array_equal(moved, expected)
+
+
+def test_nodes_are_sequences_of_their_first_axis():
+    graph, x = tt.Graph(), values((3, 2))
+    node = graph.input("x", (3, 2))
+    first, *rest = node
+    graph.output("y", first + rest[-1])
+    assert len(node) == 3 and first.shape == (2,)
+    np.testing.assert_array_equal(graph.compile()(x=x)["y"], x[0] + x[2])
+
+
+def test_wrong_indices_are_refused():
+    node = tt.Graph().input("x", ("B", 3))
+    assert node[:, 1].shape == ("B",) and node[..., None].shape == ("B", 3, 1)
+    for index, error, message in [
+        (0, ValueError, "axis 0 .* has no size yet"),
+        ((slice(None), 3), IndexError, "index 3 of axis 1"),
+        ((slice(None), slice(2, 2)), ValueError, "selects nothing"),
+        ((0, 0, 0), IndexError, "3 indices"),
+        ((..., ...), IndexError, "2 `...`"),
+        ((slice(None), True), TypeError, "not <class 'bool'>"),
+        ((slice(None), np.array([0, 1])), TypeError, "gather selects rows"),
+    ]:
+        with pytest.raises(error, match=message):
+            node[index]
+
+
+def test_operators_broadcast_and_reduce_as_numpys_do():
+    shapes = {"a": (4, 3), "b": (2, 4, 3), "c": (4, 1), "d": (3,), "e": (2, 1, 1)}
+    arrays = {name: values(shape, seed) for seed, (name, shape) in enumerate(shapes.items())}
+    functions = {
+        "outer": lambda a, b, c, d, e: c - d,
+        "batch": lambda a, b, c, d, e: (a - b) * e,
+        "array": lambda a, b, c, d, e: a + np.ones((2, 1, 3), np.float32),
+        "left": lambda a, b, c, d, e: np.arange(3, dtype=np.float32) - a,
+        "sum": lambda a, b, c, d, e: b.sum((0, 2)),
+        "kept": lambda a, b, c, d, e: b - b.mean(-1, keepdims=True),
+        "mean": lambda a, b, c, d, e: b.mean((1, 2)),
+        "greatest": lambda a, b, c, d, e: b.max(None, keepdims=True),
+        "least": lambda a, b, c, d, e: b.min(1),
+        "columns": lambda a, b, c, d, e: b.reshape(8, -1),
+        "rows": lambda a, b, c, d, e: b.reshape((-1, 3, 2)),
+        "absolute": lambda a, b, c, d, e: abs(a),
+        "power": lambda a, b, c, d, e: 2.0**a,
+        "product": lambda a, b, c, d, e: a @ np.ones((3, 2), np.float32),
+        "transposed": lambda a, b, c, d, e: np.ones((2, 3), np.float32) @ a.T,
+    }
+    graph = tt.Graph()
+    nodes = [graph.input(name, shape) for name, shape in shapes.items()]
+    for name, function in functions.items():
+        graph.output(name, function(*nodes))
+    found = graph.compile()(**arrays)
+    for name, function in functions.items():
+        expected = function(*arrays.values())
+        assert found[name].shape == expected.shape, name
+        np.testing.assert_allclose(found[name], expected, atol=1e-5, err_msg=name)
+    for shape in ((5, -1), (-1, -1), (0, -1)):
+        with pytest.raises(ValueError, match="reshaped to"):
+            nodes[0].reshape(shape)
+
+
+@pytest.mark.parametrize("loss", ["mse", "cross_entropy", "mean"])
+def test_letters_of_batches_train_with_the_bits_of_sizes(loss):
+    def trained(batch, **sizes):
+        graph = tt.Graph()
+        x = graph.input("x", (batch, 3))
+        y = graph.dense("layer", x, 2, "tanh")
+        value = {
+            "mse": lambda: graph.mse(y, graph.input("target", (batch, 2))),
+            "cross_entropy": lambda: graph.cross_entropy(y, graph.indices("target", batch)),
+            "mean": lambda: (y - graph.input("target", (batch, 2))).apply("abs").mean(),
+        }[loss]()
+        graph.output("loss", value)
+        trainer = graph.trainer(value, learning_rate=0.1, **sizes)
+        trainer.initialize(seed=3)
+        target = np.arange(8) % 2 if loss == "cross_entropy" else values((8, 2), 2)
+        losses = [trainer.step(x=values((8, 3)), target=target) for _ in range(5)]
+        assert losses[-1] < losses[0]
+        return losses, str(graph)
+
+    (sized, _), (lettered, text) = trained(8), trained("B", B=8)
+    assert sized == lettered
+    # The text form has the mean of an unknown number of elements too.
+    assert "average(" in text and str(tt.Graph.parse(text)) == text
+
+
 def test_a_convolution_and_a_pool_compute_what_loops_do():
     graph = tt.Graph()
     x, w = graph.input("x", (1, 2, 6, 6)), graph.parameter("w", (3, 2, 3, 3))

@@ -13,7 +13,7 @@ import time
 
 import numpy as np
 import pytest
-from timing import shortest
+from attempts import first_good
 
 import tectum as tt
 
@@ -74,7 +74,7 @@ def test_ctrl_c_ends_work_soon(tmp_path):
     # Next to a loop of Python: other processes may take the processor.
     limit = max(0.1, 5 * np.median([interrupted(spin) for _ in range(3)]))
     for name, work in works.items():
-        delay = shortest(lambda: interrupted(work), lambda delay: delay < limit)
+        delay = first_good(lambda: interrupted(work), lambda delay: delay < limit)
         assert delay < limit, (name, delay, limit)
     assert network.counts.bursts > 0
 
@@ -157,14 +157,17 @@ def test_calls_leave_memory_flat(tmp_path):
         with pytest.raises(ValueError):
             lqr.tick([0.1])
 
-    for _ in range(1000):
-        call()
-    gc.collect()
-    before = resident_kb()
-    for _ in range(10_000):
-        call()
-    gc.collect()
-    assert resident_kb() - before < 1024
+    def growth_kb(count):
+        gc.collect()
+        before = resident_kb()
+        for _ in range(count):
+            call()
+        gc.collect()
+        return resident_kb() - before
+
+    growth_kb(1000)
+    # What threads of earlier tests free or take is not in every measurement, a leak is.
+    assert first_good(lambda: growth_kb(10_000), lambda growth: growth < 1024) < 1024
 
 
 def test_ctrl_c_ends_a_run_whose_loop_has_threads_of_its_own():

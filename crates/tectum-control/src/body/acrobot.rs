@@ -11,6 +11,7 @@ use super::batch::lanes::{
     LANES, applied, flag, reset_terminated, runge_kutta, step_all, wrap_angle,
 };
 use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
+use super::schematic::{Role, Schematic};
 use super::task::upright;
 use super::uniform::Uniform;
 use super::{
@@ -224,6 +225,23 @@ impl Body for Acrobot {
             truncated: false,
             refused,
         }
+    }
+
+    /// With the height that the tip is to reach.
+    fn schematic(&self) -> Schematic {
+        let below = |from: [f64; 2], angle: f64| {
+            let (sin, cos) = angle.sin_cos();
+            [from[0] + LINK_M * sin, from[1] - LINK_M * cos]
+        };
+        let (base, reach_m) = ([0.0, 0.0], 2.2 * LINK_M);
+        let elbow = below(base, self.x[0]);
+        let tip = below(elbow, self.x[0] + self.x[1]);
+        Schematic::new([-reach_m, -reach_m], [reach_m, reach_m])
+            .line(Role::Goal, [-reach_m, LINK_M], [reach_m, LINK_M], 0.02)
+            .line(Role::Link, base, elbow, 0.16)
+            .line(Role::Link, elbow, tip, 0.16)
+            .disc(Role::Joint, base, 0.07)
+            .disc(Role::Joint, elbow, 0.07)
     }
 }
 

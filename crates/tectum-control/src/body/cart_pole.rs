@@ -7,6 +7,7 @@ use tectum::{Error, NativeCall, Result};
 use super::batch::lanes::{LANES, flag, reset_terminated, step_all, wrap_angle};
 use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
+use super::schematic::Schematic;
 use super::task::balance;
 use super::uniform::Uniform;
 use super::{
@@ -192,6 +193,11 @@ impl Body for CartPole {
             truncated: false,
             refused,
         }
+    }
+
+    fn schematic(&self) -> Schematic {
+        let [position, _, angle, _] = self.x;
+        Schematic::cart_and_pole(POSITION_LIMIT_M, position, angle, 2.0 * HALF_LENGTH_M)
     }
 }
 

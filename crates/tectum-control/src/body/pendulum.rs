@@ -12,6 +12,7 @@ use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::control::{
     Bound, ChannelCost, LqrWeights, MAX_COST, MppiParameters, PlantModel, PlantRollout, Regulator,
 };
+use super::schematic::{Role, Schematic};
 use super::swing_up::SwingUp;
 use super::task::upright;
 use super::uniform::Uniform;
@@ -177,6 +178,21 @@ impl Body for Pendulum {
             refused,
             ..Step::default()
         }
+    }
+
+    /// As Gymnasium draws it: the angle grows to the left.
+    fn schematic(&self) -> Schematic {
+        let (sin, cos) = self.angle_rad.sin_cos();
+        let reach_m = 1.2 * LENGTH_M;
+        Schematic::new([-reach_m, -reach_m], [reach_m, reach_m])
+            .line(Role::Fixed, [-0.2, 0.0], [0.2, 0.0], 0.03)
+            .line(
+                Role::Link,
+                [0.0, 0.0],
+                [-LENGTH_M * sin, LENGTH_M * cos],
+                0.12,
+            )
+            .disc(Role::Joint, [0.0, 0.0], 0.05)
     }
 }
 

@@ -14,6 +14,7 @@ use self::dynamics::{Dynamics, Motion, rk4};
 use super::batch::{BatchKernel, StepKernel};
 use super::control::{Bound, ChannelCost, LqrWeights, MppiParameters, Regulator};
 use super::parameters::{BodyParameters, Parameter};
+use super::schematic::Schematic;
 use super::settings::{PlantSettings, read_settings};
 use super::swing_up::{SwingUp, SwingUpSettings};
 use super::task::{UPRIGHT_RAD, upright};
@@ -525,6 +526,12 @@ impl Body for Rig {
             refused,
             ..Step::default()
         }
+    }
+
+    fn schematic(&self) -> Schematic {
+        let [position, _, angle, _] = self.motion;
+        let pole_m = self.parameters.dynamics.length_m;
+        Schematic::cart_and_pole(self.parameters.travel_m(), position, angle, pole_m)
     }
 }
 

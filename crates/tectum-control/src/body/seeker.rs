@@ -9,6 +9,7 @@ use tectum::{Error, Result};
 
 use super::batch::{BatchKernel, StepBodies, StepKernel, with_body};
 use super::parameters::{BodyParameters, Parameter};
+use super::schematic::{Role, Schematic};
 use super::settings::{PlantSettings, read_settings};
 use super::task::zero_angle;
 use super::uniform::Uniform;
@@ -474,6 +475,57 @@ impl Body for Seeker {
             refused,
             ..Step::default()
         }
+    }
+
+    /// From above: walls, obstacles, the light that is on, whiskers up to what they touch.
+    fn schematic(&self) -> Schematic {
+        let SeekerParameters {
+            side_m,
+            radius_m,
+            obstacle_radius_m,
+            whisker_m,
+            ..
+        } = self.parameters;
+        let ahead = |direction: f64, length_m: f64| {
+            let (sin, cos) = (self.heading_rad + direction).sin_cos();
+            [
+                self.place[0] + length_m * cos,
+                self.place[1] + length_m * sin,
+            ]
+        };
+        let margin_m = 0.05 * side_m;
+        let corners = [[0.0, 0.0], [side_m, 0.0], [side_m, side_m], [0.0, side_m]];
+        let mut drawing = Schematic::new([-margin_m; 2], [side_m + margin_m; 2]).disc(
+            Role::Goal,
+            self.light(),
+            0.03 * side_m,
+        );
+        for (index, corner) in corners.iter().enumerate() {
+            drawing = drawing.line(
+                Role::Fixed,
+                *corner,
+                corners[(index + 1) % 4],
+                0.01 * side_m,
+            );
+        }
+        for obstacle in self.obstacles {
+            drawing = drawing.disc(Role::Fixed, obstacle, obstacle_radius_m);
+        }
+        for direction in WHISKERS_RAD {
+            let length_m = whisker_m.min(self.obstacle_distance_m(self.heading_rad + direction));
+            drawing = drawing.line(
+                Role::Joint,
+                self.place,
+                ahead(direction, length_m),
+                0.005 * side_m,
+            );
+        }
+        drawing.disc(Role::Driven, self.place, radius_m).line(
+            Role::Link,
+            self.place,
+            ahead(0.0, radius_m),
+            0.3 * radius_m,
+        )
     }
 }
 

@@ -662,6 +662,57 @@ fn letters_are_bound_before_anything_is_computed() {
     );
 }
 
+#[test]
+fn means_over_letters_become_factors_when_they_are_bound() {
+    let loss = |rows: Dim| {
+        let mut g = GraphBuilder::new();
+        let x = g.input("x", [rows, 3.into()])?;
+        let w = g.parameter("w", [3, 2])?;
+        let y = g.matmul(x, w)?;
+        let target = g.input("target", [rows, 2.into()])?;
+        let loss = g.mse(y, target)?;
+        g.output("loss", loss)?;
+        g.finish()?.gradients(loss)
+    };
+    let (sized, lettered) = (loss(4.into()), loss('B'.into()));
+    let (sized, lettered) = (sized.expect("right"), lettered.expect("right"));
+    let text = lettered.describe();
+    assert!(text.contains("average("), "{text}");
+    assert_eq!(Graph::parse(&text).expect("read").describe(), text);
+    let bound = lettered.bind(&[('B', 4)]).expect("binds");
+    assert_eq!(bound.describe(), sized.describe());
+    // What remains unbound is not computed.
+    assert!(lettered.bind(&[('B', 0)]).is_err());
+}
+
+#[test]
+fn places_of_an_axis_are_taken_in_any_order() {
+    let mut g = GraphBuilder::new();
+    let x = g.parameter("x", [2, 3, 2]).expect("right");
+    let taken = g.take(x, 1, &[2, 0, 0, 1]).expect("right");
+    g.output("y", taken).expect("right");
+    for (axis, places) in [(1, &[3][..]), (1, &[][..]), (3, &[0][..])] {
+        assert!(g.take(x, axis, places).is_err(), "{axis} {places:?}");
+    }
+    let letters = g
+        .input("letters", [Dim::from('B'), 2.into()])
+        .expect("right");
+    let message = g.take(letters, 1, &[0]).expect_err("sizes").to_string();
+    assert!(message.contains("sizes are needed"), "{message}");
+    let graph = g.finish().expect("right").bind(&[('B', 1)]).expect("binds");
+    let values = Tensor {
+        shape: [2, 3, 2].into(),
+        data: (0..12).map(f64::from).collect(),
+    };
+    let zeros = Tensor {
+        shape: [1, 2].into(),
+        data: vec![0.0; 2],
+    };
+    let found = graph.evaluate(&[(x, values), (letters, zeros)]);
+    let expected = [4, 5, 0, 1, 0, 1, 2, 3, 10, 11, 6, 7, 6, 7, 8, 9].map(f64::from);
+    assert_eq!(found.expect("right")[0].data, expected);
+}
+
 /// Text in → text out.
 #[test]
 fn products_of_one_value_merge_where_nothing_is_lost() {

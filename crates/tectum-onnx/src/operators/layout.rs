@@ -66,10 +66,6 @@ impl Emit<'_> {
         if axis >= value.rank() {
             return Err(Error::data(format!("axis {axis} of {:?}", value.dims)));
         }
-        let (outer, inner): (usize, usize) = (
-            value.dims[..axis].iter().product(),
-            value.dims[axis + 1..].iter().product(),
-        );
         let mut dims = value.dims.clone();
         dims[axis] = indices.len();
         if let Some(&start) = indices.first()
@@ -80,6 +76,10 @@ impl Emit<'_> {
         }
         if let Source::Known(array) = &value.source {
             self.spend(made(&dims)?)?;
+            let (outer, inner): (usize, usize) = (
+                value.dims[..axis].iter().product(),
+                value.dims[axis + 1..].iter().product(),
+            );
             return Ok(array.taken(&dims, [outer, size, inner], indices).into());
         }
         if dims.contains(&0) {
@@ -87,21 +87,11 @@ impl Emit<'_> {
                 "a tensor of {dims:?}, without elements, while the network runs"
             )));
         }
+        let outer: usize = value.dims[..axis].iter().product();
         self.list(&[outer, indices.len()])?;
         let node = self.node(value)?;
-        let rows: Vec<i32> = (0..outer)
-            .flat_map(|outer| {
-                indices
-                    .iter()
-                    .map(move |index| (outer * size + index) as i32)
-            })
-            .collect();
-        let (table, rows) = (
-            self.builder.reshape(node, [outer * size, inner])?,
-            self.builder.integer_constant(&rows, [rows.len()])?,
-        );
-        let taken = self.builder.gather(table, rows)?;
-        self.shaped(taken, value.element, &dims)
+        let taken = self.builder.take(node, axis, indices)?;
+        self.value(taken, value.element)
     }
 
     /// The places `places` of an axis.

@@ -4,18 +4,22 @@
 Neural workloads in real time, on GPUs and CPUs, with receipts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from os import PathLike
 from pathlib import Path
-from typing import Any, final
+from typing import Any, Literal, Protocol, final
 
-from numpy.typing import NDArray
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__version__: str
 
 @final
 class ActionChannel:
     """
     One number of an action. Values outside [low, high] are clipped; with `discrete` the body applies `high` for values of at least 0, else `low`.
     """
+    def __eq__(self, other: object, /) -> bool: ...
     def __new__(cls, /, name: str, unit: str, low: float, high: float, *, discrete: bool = False) -> ActionChannel: ...
     def __repr__(self, /) -> str: ...
     @property
@@ -100,18 +104,18 @@ class BodyBatch:
     (np.float64(100.0), np.False_)
     """
     def __len__(self, /) -> int: ...
-    def __new__(cls, /, name: str | PathLike[str], count: int, *, start: str | None = None, device: Device | str = ...) -> BodyBatch: ...
+    def __new__(cls, /, name: str | PathLike[str], count: int, *, start: Literal["hanging", "random"] | None = None, device: Device | str = ...) -> BodyBatch: ...
     def __repr__(self, /) -> str: ...
     @property
     def receipt(self, /) -> Receipt:
         """
         On which device and by which code the steps were computed.
         """
-    def reset(self, /, seed: int | None = None, *, seeds: Sequence[int] | None = None) -> Any:
+    def reset(self, /, seed: int | None = None, *, seeds: Sequence[int] | None = None) -> NDArray[np.float32]:
         """
         Resets instance k to the body's start for `seed + k`, or all to those of a list of seeds, and returns the observations: float32 of shape (count, channels).
         """
-    def restart(self, /, instances: Sequence[int], seeds: Sequence[int]) -> Any:
+    def restart(self, /, instances: Sequence[int], seeds: Sequence[int]) -> NDArray[np.float32]:
         """
         Resets some instances, each to the body's start for its seed; returns their observations: float32 of shape (instances, channels).
         """
@@ -121,13 +125,13 @@ class BodyBatch:
         The constants of the body.
         """
     @property
-    def states(self, /) -> Any:
+    def states(self, /) -> NDArray[np.float32]:
         """
         The exact states: float32 of shape (count, numbers), as `NativeBody.state` orders them.
         """
     @states.setter
-    def states(self, /, states: Any) -> None: ...
-    def step(self, /, actions: Any) -> tuple[Any, NDArray[Any], NDArray[Any]]:
+    def states(self, /, states: ArrayLike) -> None: ...
+    def step(self, /, actions: ArrayLike) -> tuple[NDArray[np.float32], NDArray[np.float64], NDArray[np.bool_]]:
         """
         Steps every instance by one period under its action, of shape (count, action channels).
 
@@ -140,6 +144,7 @@ class BodySpec:
     """
     The constants of a body: name, time between two actions in seconds, channels, and the action that it receives when the brain gives none (zeros by default).
     """
+    def __eq__(self, other: object, /) -> bool: ...
     def __new__(cls, /, name: str, dt: float, observation: Sequence[ObservationChannel], action: Sequence[ActionChannel], safe_action: Sequence[float] | None = None) -> BodySpec: ...
     def __repr__(self, /) -> str: ...
     @property
@@ -169,13 +174,74 @@ class BodySpec:
         """
 
 @final
+class Buffer:
+    """
+    An array of one dimension in a device's memory, freed with its last reference.
+
+    `Buffer(1000)` is zeroed, of `dtype` "float32" (the default), "float64", "int32" or "uint32";
+    `Buffer(array)` has the elements of an array, in order, and their type. `plan.compile(states=…)`
+    binds buffers to states of plans, `executable.state(name)` is the memory of one.
+
+    On CUDA devices libraries with the CUDA array interface use the memory in place and keep it
+    alive: `torch.as_tensor(buffer, device="cuda:0")`, `cupy.asarray(buffer)`. JAX does not keep it
+    alive, so copy there: `jax.numpy.array(cupy.asarray(buffer))`. What others do with it must be
+    complete before the next run that uses it, for example after `torch.cuda.synchronize()`.
+
+    Raises MemoryError, TypeError for another element type, ValueError for a device of several.
+
+    >>> import numpy as np, tectum as tt
+    >>> buffer = tt.Buffer(np.float32([1, 2, 3]))
+    >>> buffer.write([4, 5, 6])
+    >>> buffer.read()
+    array([4., 5., 6.], dtype=float32)
+    """
+    def __array__(self, /, dtype: Any | None = None, copy: bool | None = None) -> NDArray[Any]:
+        """
+        `numpy.asarray(buffer)`: a copy.
+        """
+    @property
+    def __cuda_array_interface__(self, /) -> dict[str, Any]:
+        """
+        Version 3 of the CUDA array interface: shape, type and address; nothing to wait for. Raises
+        AttributeError on devices of other kinds.
+        """
+    def __len__(self, /) -> int: ...
+    def __new__(cls, /, values: int | ArrayLike, *, dtype: Literal["float32", "float64", "int32", "uint32"] | None = None, device: Device | str = ...) -> Buffer: ...
+    def __repr__(self, /) -> str: ...
+    def copy_to(self, /, other: Buffer) -> str:
+        """
+        Copies all elements to a buffer of the same type and length, on any device. Returns how:
+        "device", "peer" or "host".
+
+        Raises ValueError for another type or length.
+        """
+    @property
+    def device(self, /) -> str:
+        """
+        The id of the device.
+        """
+    @property
+    def dtype(self, /) -> str:
+        """
+        NumPy's name of the element type.
+        """
+    def read(self, /) -> NDArray[Any]:
+        """
+        Copies the elements to the host, after the device's earlier work.
+        """
+    def write(self, /, values: ArrayLike) -> None:
+        """
+        Replaces all elements. Raises ValueError for another number of them.
+        """
+
+@final
 class CompiledGraph:
     """
     A graph on a device: calling it with its inputs as keywords returns a dict of its outputs.
 
     Inputs that are not given keep the values of the call before.
     """
-    def __call__(self, /, **inputs: Any) -> dict[str, Any]:
+    def __call__(self, /, **inputs: ArrayLike) -> dict[str, NDArray[Any]]:
         """
         Computes the outputs.
 
@@ -183,7 +249,7 @@ class CompiledGraph:
         """
     def __repr__(self, /) -> str: ...
     @property
-    def parameters(self, /) -> dict[str, Any]:
+    def parameters(self, /) -> dict[str, NDArray[Any]]:
         """
         The parameters by name, copied from the device.
         """
@@ -192,33 +258,11 @@ class CompiledGraph:
         """
         On which device and by which code the calls were computed.
         """
-    def set_parameters(self, /, values: dict[Any, Any]) -> None:
+    def set_parameters(self, /, values: dict[str, Any]) -> None:
         """
         Replaces parameters, from a dict of arrays by name.
 
         Raises KeyError for an unknown name, ValueError for a wrong shape; nothing changes then.
-        """
-
-@final
-class CudaState:
-    """
-    The memory of a state on a CUDA device. Libraries with the CUDA array interface use it in place and keep it alive: `torch.as_tensor(state, device="cuda:0")`
-    (with the number of the device), `cupy.asarray(state)`. JAX does not keep it alive, so copy there: `jax.numpy.array(cupy.asarray(state))`.
-
-    A run is complete when it returns. What others do with it must be complete before the next run and before the state is dropped, for example after
-    `torch.cuda.synchronize()`.
-    """
-    @property
-    def __cuda_array_interface__(self, /) -> dict[str, Any]:
-        """
-        Version 3 of the CUDA array interface: shape, type and address; nothing to wait for.
-        """
-    def __len__(self, /) -> int: ...
-    def __repr__(self, /) -> str: ...
-    @property
-    def dtype(self, /) -> str:
-        """
-        NumPy's name of the element type.
         """
 
 @final
@@ -239,7 +283,7 @@ class Decoder:
     >>> "".join(decoder.stream("the small cat", max_new_tokens=8)) == str(made)
     True
     """
-    def __new__(cls, /, path: str | PathLike[str], *, context: int = 2048, device: Device | str = ..., weights: str | None = None, cache: str = "f32", progress: bool = False) -> Decoder: ...
+    def __new__(cls, /, path: str | PathLike[str], *, context: int = 2048, device: Device | str = ..., weights: Literal["f32", "f16", "bf16", "int8"] | None = None, cache: Literal["f32", "f16", "q8", "k8v4", "q4"] = "f32", progress: bool = False) -> Decoder: ...
     def __repr__(self, /) -> str: ...
     @property
     def context(self, /) -> int:
@@ -254,7 +298,7 @@ class Decoder:
         """
         Token numbers of a text. Raises ValueError for a model without a tokenizer.
         """
-    def generate(self, /, prompt: Any, *, max_new_tokens: int = 64, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, repetition_penalty: float = 1.0, seed: int = 0, stop: Sequence[str] = ..., ignore_end: bool = False, continue_context: bool = False) -> Any:
+    def generate(self, /, prompt: str | Sequence[int] | Sequence[str] | Sequence[Sequence[int]], *, max_new_tokens: int = 64, temperature: float = 0.0, top_k: int = 0, top_p: float = 1.0, repetition_penalty: float = 1.0, seed: int = 0, stop: Sequence[str] = ..., ignore_end: bool = False, continue_context: bool = False) -> Any:
         """
         Continues a prompt, or a list of prompts side by side, each in its own context.
 
@@ -296,6 +340,8 @@ class Device:
     >>> tt.Device("cpu", threads=1)
     Device('cpu')
     """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
     def __new__(cls, /, id: str = "cpu", *, threads: int | None = None) -> Device: ...
     def __repr__(self, /) -> str: ...
     @property
@@ -304,7 +350,7 @@ class Device:
         The id, such as "cpu" or "cuda:0".
         """
     @property
-    def info(self, /) -> Any:
+    def info(self, /) -> dict[str, Any]:
         """
         All that is known of the device, as in receipts.
         """
@@ -335,9 +381,9 @@ class Encoder:
     >>> vectors.shape, str(vectors.dtype)
     ((2, 64), 'float32')
     """
-    def __new__(cls, /, path: str | PathLike[str], *, device: Device | str = ..., weights: str | None = None, progress: bool = False) -> Encoder: ...
+    def __new__(cls, /, path: str | PathLike[str], *, device: Device | str = ..., weights: Literal["f32", "f16", "bf16", "int8"] | None = None, progress: bool = False) -> Encoder: ...
     def __repr__(self, /) -> str: ...
-    def embed(self, /, texts: Sequence[str]) -> Any:
+    def embed(self, /, texts: Sequence[str]) -> NDArray[np.float32]:
         """
         The vectors of texts: float32 of shape (texts, width). The model's default prompt precedes each text, and texts of more than `max_tokens` are cut.
         """
@@ -363,18 +409,28 @@ class Encoder:
         """
 
 @final
+class Event:
+    """
+    A point in a stream: it is signaled when everything that was submitted to the stream before it
+    has ended, with or without an error.
+    """
+    @property
+    def is_signaled(self, /) -> bool:
+        """
+        Whether it is signaled.
+        """
+    def wait(self, /) -> None:
+        """
+        Waits until it is signaled.
+        """
+
+@final
 class Executable:
     """
     A plan compiled for a device: `run` takes the inputs as keywords and returns a dict of the outputs.
     """
     def __repr__(self, /) -> str: ...
-    def cuda_state(self, /, name: str) -> CudaState:
-        """
-        The memory of a state on a CUDA device, for other libraries on that device.
-
-        Raises KeyError for an unknown state, UnsupportedError on devices of other kinds, where `read_state` and `write_state` copy.
-        """
-    def read_state(self, /, name: str) -> Any:
+    def read_state(self, /, name: str) -> NDArray[Any]:
         """
         Copies a state from the device.
         """
@@ -383,13 +439,20 @@ class Executable:
         """
         On which device and by which code the runs were computed.
         """
-    def run(self, /, **inputs: Any) -> dict[str, Any]:
+    def run(self, /, **inputs: ArrayLike) -> dict[str, NDArray[Any]]:
         """
         Runs once. Inputs that are not given keep their values.
 
         Raises KeyError for an unknown input, ValueError for another number of elements, what the device reports, and what a twin raised.
         """
-    def write_state(self, /, name: str, values: Any) -> None:
+    def state(self, /, name: str) -> Buffer:
+        """
+        The memory of a state: another plan may be compiled with it, and on a CUDA device other
+        libraries use it in place.
+
+        Raises KeyError for an unknown state.
+        """
+    def write_state(self, /, name: str, values: ArrayLike) -> None:
         """
         Replaces a state on the device.
         """
@@ -410,7 +473,7 @@ class Field:
     >>> report.action.shape, field.cycle, field.elements.shape
     ((1,), 1, (8, 8, 8, 32))
     """
-    def __new__(cls, /, sensors: int, motors: int, *, shape: tuple[int, int, int, int] = ..., boundary: str = "closed", seed: int = 1, patterns: int = 0, storage: str = "f32", device: Device | str = ...) -> Field: ...
+    def __new__(cls, /, sensors: int, motors: int, *, shape: tuple[int, int, int, int] = ..., boundary: Literal["closed", "periodic", "zero"] = "closed", seed: int = 1, patterns: int = 0, storage: Literal["f32", "bf16"] = "f32", device: Device | str = ..., shards: int = 1) -> Field: ...
     def __repr__(self, /) -> str: ...
     @property
     def coefficients(self, /) -> dict[str, Any]:
@@ -423,7 +486,7 @@ class Field:
         Cycles done.
         """
     @property
-    def elements(self, /) -> Any:
+    def elements(self, /) -> NDArray[np.float32]:
         """
         The elements: float32 of shape (X, Y, Z, channels).
         """
@@ -442,13 +505,13 @@ class Field:
         """
         Writes the state to a safetensors file.
         """
-    def set_coefficients(self, /, **values: Any) -> None:
+    def set_coefficients(self, /, **values: ArrayLike) -> None:
         """
         Changes coefficients from the next cycle on, by name.
 
         Raises ValueError for an unknown name or a value out of range; nothing changes then.
         """
-    def tick(self, /, sensors: Any, reward: float = 0.0) -> FieldReport:
+    def tick(self, /, sensors: ArrayLike, reward: float = 0.0) -> FieldReport:
         """
         Runs a cycle. `sensors` is of shape (sensors,), clamped to -1 to 1; `reward` too.
 
@@ -462,7 +525,7 @@ class FieldReport:
     """
     def __repr__(self, /) -> str: ...
     @property
-    def action(self, /) -> NDArray[Any]:
+    def action(self, /) -> NDArray[np.float32]:
         """
         The action: float32 of shape (motors,), -1 to 1.
         """
@@ -589,7 +652,7 @@ class Genome:
     >>> genome.network(stimulus=0.1).run(200).spike_hash
     '45e51a3e0c4d4310'
     """
-    def __new__(cls, /, path: str | PathLike[str], *, units: str = "detect", strict: bool = False, weight_loss: str = "detect") -> Genome: ...
+    def __new__(cls, /, path: str | PathLike[str], *, units: Literal["detect", "fraction", "legacy"] = "detect", strict: bool = False, weight_loss: Literal["detect", "any_firing", "steady_source"] = "detect") -> Genome: ...
     def __repr__(self, /) -> str: ...
     def area(self, /, name: str) -> Area:
         """
@@ -600,7 +663,7 @@ class Genome:
         """
         The areas, in the order of their neurons.
         """
-    def network(self, /, *, device: Device | str = ..., seed: int = 0, stimulus: float = 0.0, stimulus_amount: float = 1.0, learns: bool = True, memory_neurons: int = 1024, silence: str = "catch_up", progress: bool = False) -> SpikingNetwork:
+    def network(self, /, *, device: Device | str = ..., seed: int = 0, stimulus: float = 0.0, stimulus_amount: float = 1.0, learns: bool = True, memory_neurons: int = 1024, silence: Literal["catch_up", "freeze"] = "catch_up", progress: bool = False, shards: int = 1) -> SpikingNetwork:
         """
         Connects the genome on a device.
 
@@ -656,7 +719,7 @@ class Graph:
         """
         softmax(q k^T / sqrt(width) + mask) v by heads. `q` is [B, T, heads * width], `k` and `v` [B, S, kv_heads * width].
         """
-    def compile(self, /, *, device: Device | str = ..., **dims: Any) -> CompiledGraph:
+    def compile(self, /, *, device: Device | str = ..., **dims: int) -> CompiledGraph:
         """
         Compiles the graph for a device; keywords give letters their sizes, such as `B=32`.
         """
@@ -664,7 +727,7 @@ class Graph:
         """
         Joins nodes along an axis.
         """
-    def constant(self, /, values: Any) -> Node:
+    def constant(self, /, values: ArrayLike) -> Node:
         """
         Adds an array of fixed values.
         """
@@ -685,11 +748,11 @@ class Graph:
         """
         Rows of a table [rows, ..], by numbers.
         """
-    def indices(self, /, name: str, shape: Any) -> Node:
+    def indices(self, /, name: str, shape: int | str | Sequence[int | str]) -> Node:
         """
         Adds an input of row numbers, for `gather` and `cross_entropy`.
         """
-    def input(self, /, name: str, shape: Any) -> Node:
+    def input(self, /, name: str, shape: int | str | Sequence[int | str]) -> Node:
         """
         Adds an input of floats.
         """
@@ -710,7 +773,7 @@ class Graph:
         """
         Makes a node an output.
         """
-    def parameter(self, /, name: str, shape: Any) -> Node:
+    def parameter(self, /, name: str, shape: int | str | Sequence[int | str]) -> Node:
         """
         Adds a parameter, which training changes; zero at first.
         """
@@ -724,7 +787,7 @@ class Graph:
         """
         Reads the text form, which has every operation; `str(graph)` writes it. Raises ValueError naming the line.
         """
-    def pool(self, /, x: Node, kind: str, kernel: int | Sequence[int], *, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = ...) -> Node:
+    def pool(self, /, x: Node, kind: Literal["max", "mean"], kernel: int | Sequence[int], *, stride: int | Sequence[int] | None = None, padding: int | Sequence[int] = ...) -> Node:
         """
         The maximum ("max") or mean ("mean", of the elements inside) of windows of space of `x` [N, C, ..].
         """
@@ -732,7 +795,7 @@ class Graph:
         """
         x / sqrt(mean of squares + epsilon) * gain over the last axis.
         """
-    def trainer(self, /, loss: Node, *, learning_rate: float | tuple[str, float, int, int, float] | tuple[str, float, float, int] = ..., beta1: float = 0.9, beta2: float = 0.999, weight_decay: float = 0.01, clip_norm: float | None = None, device: Device | str = ..., **dims: Any) -> Trainer:
+    def trainer(self, /, loss: Node, *, learning_rate: float | tuple[Literal["cosine"], float, int, int, float] | tuple[Literal["step"], float, float, int] = ..., beta1: float = 0.9, beta2: float = 0.999, weight_decay: float = 0.01, clip_norm: float | None = None, device: Device | str = ..., **dims: int) -> Trainer:
         """
         Compiles training of all parameters by AdamW for a loss of one element.
 
@@ -776,7 +839,7 @@ class Kernel:
     >>> plan.compile().run(x=np.arange(4))["y"].tolist()
     [0.0, 2.0, 4.0, 6.0]
     """
-    def __new__(cls, /, name: str, wgsl: str, bindings: Sequence[tuple[str, str, str]], params: Sequence[tuple[str, str]], twin: Any, *, preludes: Sequence[str] = ..., counts: dict[str, Sequence[str]] = ...) -> Kernel: ...
+    def __new__(cls, /, name: str, wgsl: str, bindings: Sequence[tuple[str, Literal["read", "write", "read_write"], Literal["float32", "float64", "int32", "uint32"]]], params: Sequence[tuple[str, Literal["float32", "int32", "uint32"]]], twin: Callable[..., None], *, preludes: Sequence[str] = ..., counts: dict[str, Sequence[str]] = ...) -> Kernel: ...
     def __repr__(self, /) -> str: ...
     @property
     def name(self, /) -> str:
@@ -894,13 +957,26 @@ class NativeBody:
     `reset(seed)` returns an observation, `step(action)` returns `(observation, reward, terminated, truncated)`. `tectum.body(name)` makes one.
     """
     def __repr__(self, /) -> str: ...
-    def observe(self, /) -> NDArray[Any]:
+    def observe(self, /) -> NDArray[np.float32]:
         """
         The observation, float32 of shape (channels,).
         """
-    def reset(self, /, seed: int = 0) -> NDArray[Any]:
+    def render(self, /, width: int = 600, height: int = 400) -> NDArray[np.uint8]:
+        """
+        The drawing as a picture: uint8 of shape (height, width, 3), red, green and blue.
+
+        Raises ValueError for a side that is not from 1 to 4096.
+        """
+    def reset(self, /, seed: int = 0) -> NDArray[np.float32]:
         """
         Puts the body at its start and returns the observation; the same seed gives the same start on every machine.
+        """
+    @property
+    def schematic(self, /) -> dict[str, Any]:
+        """
+        A drawing of the body as it is now, as a dict: `min` and `max`, the corners of the region in
+        metres, and `shapes`, each with its `shape` ("line", "disc" or "rectangle"), its `role` and
+        its measures in metres. A body of unknown geometry has a gauge for each channel.
         """
     @property
     def spec(self, /) -> BodySpec:
@@ -908,13 +984,13 @@ class NativeBody:
         The constants of the body.
         """
     @property
-    def state(self, /) -> NDArray[Any]:
+    def state(self, /) -> NDArray[np.float64]:
         """
         The exact state, float64: everything that the next step depends on. Raises UnsupportedError for a body that has none.
         """
     @state.setter
-    def state(self, /, state: Sequence[float]) -> None: ...
-    def step(self, /, action: Any) -> tuple[NDArray[Any], float, bool, bool]:
+    def state(self, /, state: ArrayLike) -> None: ...
+    def step(self, /, action: ArrayLike) -> tuple[NDArray[np.float32], float, bool, bool]:
         """
         Applies an action for one period. Returns `(observation, reward, terminated, truncated)`.
 
@@ -937,7 +1013,7 @@ class NativeBrain:
         """
         The name, as in scenarios.
         """
-    def predict(self, /, observation: Any, state: Any | None = None, episode_start: Any | None = None, deterministic: bool = True) -> tuple[NDArray[Any], Any | None]:
+    def predict(self, /, observation: ArrayLike, state: Any | None = None, episode_start: bool | ArrayLike | None = None, deterministic: bool = True) -> tuple[NDArray[np.float32], Any]:
         """
         The form of Stable-Baselines3's `predict`: an action, and `state` as it was given, since the
         brain keeps its own. `episode_start`, a bool or an array of them, clears recurrent state.
@@ -955,7 +1031,7 @@ class NativeBrain:
         """
         Begins another episode: recurrent state is cleared.
         """
-    def tick(self, /, observation: Any) -> NDArray[Any]:
+    def tick(self, /, observation: ArrayLike) -> NDArray[np.float32]:
         """
         Reads one observation and returns one action, float32 of shape (channels,), in the body's units and order.
 
@@ -972,11 +1048,11 @@ class Network:
 
     Raises FileNotFoundError, DataError for a malformed file, UnsupportedError listing every operator that is not supported.
     """
-    def __call__(self, /, **inputs: Any) -> dict[str, Any]:
+    def __call__(self, /, **inputs: ArrayLike) -> dict[str, NDArray[Any]]:
         """
         Computes the outputs of the given inputs, all of them by name.
         """
-    def __new__(cls, /, model: str | PathLike[str], *, device: Device | str = ..., dims: dict[str, int] = ..., weights: str = "f32") -> Network: ...
+    def __new__(cls, /, model: str | PathLike[str], *, device: Device | str = ..., dims: dict[str, int] = ..., weights: Literal["f32", "f16", "int8"] = "f32") -> Network: ...
     def __repr__(self, /) -> str: ...
     def _repr_html_(self, /) -> str: ...
     @property
@@ -999,7 +1075,7 @@ class Network:
         """
         On which device and by which code the runs were computed.
         """
-    def run(self, /, inputs: dict[Any, Any]) -> dict[str, Any]:
+    def run(self, /, inputs: dict[str, Any]) -> dict[str, NDArray[Any]]:
         """
         As calling the network, with a dict of the inputs: for names that are not those of Python.
         """
@@ -1037,7 +1113,10 @@ class Node:
     """
     A value of a graph: what an operation computes.
 
-    Operators work element by element, `@` multiplies matrices; numbers and arrays are constants. `.T` is the transpose of a matrix in a product. Functions are methods.
+    Operators work element by element and broadcast as NumPy's do, `@` multiplies matrices; numbers
+    and arrays are constants. `x[0]`, `x[:, 1:3]`, `x[..., ::2]` and `x[None]` select as in NumPy,
+    without arrays as indices. `.T` is the transpose of a matrix in a product. Functions are
+    methods.
 
     >>> import tectum as tt
     >>> graph = tt.Graph()
@@ -1050,14 +1129,19 @@ class Node:
         """
         The transpose of a matrix, for `@`.
         """
+    def __abs__(self, /) -> Node: ...
     def __add__(self, other: object, /) -> Node: ...
+    def __getitem__(self, index: Any, /) -> Node: ...
+    def __len__(self, /) -> int: ...
     def __matmul__(self, other: object, /) -> Node: ...
     def __mul__(self, other: object, /) -> Node: ...
     def __neg__(self, /) -> Node: ...
     def __pow__(self, other: object, modulo: object = None, /) -> Node: ...
     def __radd__(self, other: object, /) -> Node: ...
     def __repr__(self, /) -> str: ...
+    def __rmatmul__(self, other: object, /) -> Node: ...
     def __rmul__(self, other: object, /) -> Node: ...
+    def __rpow__(self, other: object, modulo: object = None, /) -> Node: ...
     def __rsub__(self, other: object, /) -> Node: ...
     def __rtruediv__(self, other: object, /) -> Node: ...
     def __sub__(self, other: object, /) -> Node: ...
@@ -1079,25 +1163,31 @@ class Node:
         """
         The natural logarithm.
         """
-    def max(self, /, axis: int = ...) -> Node:
+    def max(self, /, axis: int | Sequence[int] | None = ..., keepdims: bool = False) -> Node:
         """
-        The maximum along an axis, which is removed.
+        The maximum along an axis or several, which are removed unless `keepdims`; of all for None.
         """
     def maximum(self, /, other: Node | NDArray[Any] | float) -> Node:
         """
         The maximum of two values, element by element.
         """
-    def mean(self, /) -> Node:
+    def mean(self, /, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Node:
         """
-        The mean of all elements, of shape (1, 1).
+        The mean along an axis or several, which are removed unless `keepdims`; without an axis the
+        mean of all elements, of shape (1, 1).
         """
-    def min(self, /, axis: int = ...) -> Node:
+    def min(self, /, axis: int | Sequence[int] | None = ..., keepdims: bool = False) -> Node:
         """
-        The minimum along an axis, which is removed.
+        The minimum along an axis or several, which are removed unless `keepdims`; of all for None.
         """
     def minimum(self, /, other: Node | NDArray[Any] | float) -> Node:
         """
         The minimum of two values, element by element.
+        """
+    @property
+    def ndim(self, /) -> int:
+        """
+        The number of dimensions.
         """
     def permute(self, /, order: Sequence[int]) -> Node:
         """
@@ -1107,9 +1197,10 @@ class Node:
         """
         max(x, 0)
         """
-    def reshape(self, /, shape: Any) -> Node:
+    def reshape(self, /, *shape: int | str | Sequence[int | str]) -> Node:
         """
-        The same elements in another shape.
+        The same elements in another shape: sizes, or one sequence of them. A size of -1 is what the
+        others leave.
         """
     @property
     def shape(self, /) -> tuple[int | str, ...]:
@@ -1136,9 +1227,10 @@ class Node:
         """
         The square root.
         """
-    def sum(self, /, axis: int | None = None) -> Node:
+    def sum(self, /, axis: int | Sequence[int] | None = None, keepdims: bool = False) -> Node:
         """
-        The sum along an axis, which is removed; without one the sum of all elements, of shape (1, 1).
+        The sum along an axis or several, which are removed unless `keepdims`; without an axis the
+        sum of all elements, of shape (1, 1).
         """
     def tanh(self, /) -> Node:
         """
@@ -1158,6 +1250,7 @@ class ObservationChannel:
     >>> tt.ObservationChannel("yaw", "deg", -180, 180, wraps=True)
     ObservationChannel('yaw', 'deg', -180.0, 180.0, wraps=True)
     """
+    def __eq__(self, other: object, /) -> bool: ...
     def __new__(cls, /, name: str, unit: str = "", low: float = ..., high: float = 1.0, *, scale: float | None = None, wraps: bool = False) -> ObservationChannel: ...
     def __repr__(self, /) -> str: ...
     @property
@@ -1174,6 +1267,11 @@ class ObservationChannel:
     def name(self, /) -> str:
         """
         The name, as in recordings.
+        """
+    @property
+    def scale(self, /) -> float:
+        """
+        The typical magnitude.
         """
     @property
     def unit(self, /) -> str:
@@ -1203,13 +1301,15 @@ class Plan:
         """
         Records a built-in function of two elements, such as "add" or "max".
         """
-    def compile(self, /, *, device: Device | str = ...) -> Executable:
+    def compile(self, /, *, device: Device | str = ..., states: dict[str, Buffer] | None = None) -> Executable:
         """
-        Compiles the plan for a device; it records nothing more then.
+        Compiles the plan for a device; it records nothing more then. `states` has buffers of that
+        device, by the names of the states that use their memory; several plans may share one.
 
-        Raises ValueError for an output that nothing writes; the plan is lost then.
+        Raises ValueError for an output that nothing writes, and a buffer of another type, length
+        or device; the plan is lost then. KeyError for an unknown state.
         """
-    def constant(self, /, name: str, values: Any) -> View:
+    def constant(self, /, name: str, values: ArrayLike) -> View:
         """
         Adds a constant array of float32.
         """
@@ -1217,11 +1317,11 @@ class Plan:
         """
         Records a copy.
         """
-    def input(self, /, name: str, length: int, dtype: str = "float32") -> View:
+    def input(self, /, name: str, length: int, dtype: Literal["float32", "float64", "int32", "uint32"] = "float32") -> View:
         """
         Adds an input, part of the one upload.
         """
-    def launch(self, /, kernel: Kernel, views: Sequence[View], *, groups: int | None = None, **params: Any) -> None:
+    def launch(self, /, kernel: Kernel, views: Sequence[View], *, groups: int | None = None, **params: float) -> None:
         """
         Records a launch: a view for each binding, and each parameter as a keyword. Without `groups` there are as many workgroups as the longest view needs,
         with an element an invocation.
@@ -1229,15 +1329,15 @@ class Plan:
         Raises KeyError for a parameter that is missing or unknown, ValueError for a view that does not fit, and for more than 65,535 workgroups of a kernel
         that takes its index neither from `tectum_linear_index` nor in a loop over the stride.
         """
-    def output(self, /, name: str, length: int, dtype: str = "float32") -> View:
+    def output(self, /, name: str, length: int, dtype: Literal["float32", "float64", "int32", "uint32"] = "float32") -> View:
         """
         Adds an output, part of the one download.
         """
-    def state(self, /, name: str, length: int, dtype: str = "float32") -> View:
+    def state(self, /, name: str, length: int, dtype: Literal["float32", "float64", "int32", "uint32"] = "float32") -> View:
         """
         Adds a state, which stays on the device from run to run; zero at first.
         """
-    def temporary(self, /, length: int, dtype: str = "float32") -> View:
+    def temporary(self, /, length: int, dtype: Literal["float32", "float64", "int32", "uint32"] = "float32") -> View:
         """
         Adds a temporary, whose memory is used again after its last reader.
         """
@@ -1299,7 +1399,7 @@ class Program:
         """
         On which device and by which code the last run was computed; None before the first.
         """
-    def run(self, /, *, device: Device | str = ..., grid: tuple[int, int, int] | None = None, block: tuple[int, int, int] | None = None, shared_bytes: int | None = None, max_loop_iterations: int | None = None, reassociate: bool = False, **arrays: Any) -> dict[str, Any]:
+    def run(self, /, *, device: Device | str = ..., grid: tuple[int, int, int] | None = None, block: tuple[int, int, int] | None = None, shared_bytes: int | None = None, max_loop_iterations: int | None = None, reassociate: bool = False, **arrays: ArrayLike) -> dict[str, NDArray[Any]]:
         """
         Runs the program over arrays, one keyword for each buffer, and returns the buffers that it writes as a dict of arrays.
 
@@ -1332,7 +1432,7 @@ class Receipt:
         """
         Whether the device is a processor that emulates a GPU.
         """
-    def to_dict(self, /) -> Any:
+    def to_dict(self, /) -> dict[str, Any]:
         """
         The receipt as a dict, with the keys of its JSON form.
         """
@@ -1367,27 +1467,27 @@ class Recording:
         Names of the columns of `actions`.
         """
     @property
-    def actions(self, /) -> NDArray[Any]:
+    def actions(self, /) -> NDArray[np.float32]:
         """
         Actions that the body received, float32 of shape (periods, channels).
         """
     @property
-    def ended(self, /) -> NDArray[Any]:
+    def ended(self, /) -> NDArray[np.bool_]:
         """
         Whether the episode ended with the period.
         """
     @property
-    def fallback(self, /) -> NDArray[Any]:
+    def fallback(self, /) -> NDArray[np.bool_]:
         """
         Whether the brain failed, so that the body received its safe action.
         """
     @property
-    def held(self, /) -> NDArray[Any]:
+    def held(self, /) -> NDArray[np.bool_]:
         """
         Whether an answer was late, so that the body received the one before.
         """
     @property
-    def latency(self, /) -> NDArray[Any]:
+    def latency(self, /) -> NDArray[np.float64]:
         """
         Host time of each answer in seconds; NaN where it was not measured.
         """
@@ -1407,7 +1507,7 @@ class Recording:
         Names of the columns of `observations`.
         """
     @property
-    def observations(self, /) -> NDArray[Any]:
+    def observations(self, /) -> NDArray[np.float32]:
         """
         Observations, float32 of shape (periods, channels).
         """
@@ -1416,12 +1516,12 @@ class Recording:
         Draws each channel over time by matplotlib, and returns the figure.
         """
     @property
-    def rewards(self, /) -> NDArray[Any]:
+    def rewards(self, /) -> NDArray[np.float64]:
         """
         Rewards, float64 of shape (periods,).
         """
     @property
-    def t(self, /) -> NDArray[Any]:
+    def t(self, /) -> NDArray[np.float64]:
         """
         The beginning of each period in the body's time, float64 of shape (periods,), in seconds.
         """
@@ -1472,7 +1572,7 @@ class Run:
     def __repr__(self, /) -> str: ...
     def _repr_html_(self, /) -> str: ...
     @property
-    def actions(self, /) -> NDArray[Any]:
+    def actions(self, /) -> NDArray[np.float32]:
         """
         Actions that the body received, float32 of shape (periods, channels).
         """
@@ -1493,12 +1593,12 @@ class Run:
         error of the loop.
         """
     @property
-    def ended(self, /) -> NDArray[Any]:
+    def ended(self, /) -> NDArray[np.bool_]:
         """
         Whether the episode ended with the period.
         """
     @property
-    def fallback(self, /) -> NDArray[Any]:
+    def fallback(self, /) -> NDArray[np.bool_]:
         """
         Whether the brain failed, so that the body received its safe action.
         """
@@ -1508,17 +1608,17 @@ class Run:
         The run folder; None if none was requested.
         """
     @property
-    def held(self, /) -> NDArray[Any]:
+    def held(self, /) -> NDArray[np.bool_]:
         """
         Whether an answer was late, so that the body received the one before.
         """
     @property
-    def latency(self, /) -> NDArray[Any]:
+    def latency(self, /) -> NDArray[np.float64]:
         """
         Host time of each answer in seconds; NaN where it was not measured.
         """
     @property
-    def observations(self, /) -> NDArray[Any]:
+    def observations(self, /) -> NDArray[np.float32]:
         """
         Observations, float32 of shape (periods, channels).
         """
@@ -1532,7 +1632,7 @@ class Run:
         On which device and by which code it was computed.
         """
     @property
-    def rewards(self, /) -> NDArray[Any]:
+    def rewards(self, /) -> NDArray[np.float64]:
         """
         Rewards, float64 of shape (periods,).
         """
@@ -1542,7 +1642,7 @@ class Run:
         The constants of the body, with names and units of the columns.
         """
     @property
-    def t(self, /) -> NDArray[Any]:
+    def t(self, /) -> NDArray[np.float64]:
         """
         The beginning of each period in the body's time, float64 of shape (periods,), in seconds.
         """
@@ -1565,6 +1665,9 @@ class SpikeCounts:
     `bursts`, `spikes` and `events` (synapses that carried a spike) are numbers; `spike_hash` is the same text for the same (burst, neuron) pairs on every
     device, with any number of threads.
     """
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self, /) -> int: ...
+    def __new__(cls, /, bursts: int, spikes: int, events: int, spike_hash: str) -> SpikeCounts: ...
     def __repr__(self, /) -> str: ...
     @property
     def bursts(self, /) -> int:
@@ -1641,7 +1744,7 @@ class SpikingNetwork:
     >>> spikes.t.tolist(), spikes.i.tolist()
     ([1, 2], [0, 1])
     """
-    def __new__(cls, /, neurons: Neurons, source: Any, target: Any, weight: Any, *, inhibitory: Any | None = None, rule: Any | None = None, rules: Sequence[tuple[int, int, int]] = ..., device: Device | str = ..., seed: int = 0, silence: str = "catch_up", max_injected: float = 255.0, constant_inputs: Sequence[tuple[int, float]] | None = None, weight_loss: str = "any_firing") -> SpikingNetwork: ...
+    def __new__(cls, /, neurons: Neurons, source: ArrayLike, target: ArrayLike, weight: ArrayLike, *, inhibitory: ArrayLike | None = None, rule: ArrayLike | None = None, rules: Sequence[tuple[int, int, int]] = ..., device: Device | str = ..., seed: int = 0, silence: Literal["catch_up", "freeze"] = "catch_up", max_injected: float = 255.0, constant_inputs: Sequence[tuple[int, float]] | None = None, weight_loss: Literal["any_firing", "steady_source"] = "any_firing", shards: int = 1) -> SpikingNetwork: ...
     def __repr__(self, /) -> str: ...
     def _repr_html_(self, /) -> str: ...
     @property
@@ -1649,7 +1752,7 @@ class SpikingNetwork:
         """
         The counts so far.
         """
-    def edges(self, /) -> dict[str, Any]:
+    def edges(self, /) -> dict[str, NDArray[Any]]:
         """
         All synapses with their initial weights, as a dict of arrays with a number for each:
         `source`, `target` (uint32), `weight` (uint8), `inhibitory` (bool) and `rule` (int8), the index
@@ -1673,13 +1776,13 @@ class SpikingNetwork:
         """
         The neurons that fired in the last burst, ascending: uint32 of shape (firings,).
         """
-    def inject(self, /, neurons: Any, amount: Any) -> None:
+    def inject(self, /, neurons: ArrayLike, amount: ArrayLike) -> None:
         """
         Adds to the next burst: `amount` (one number, or one for each neuron) arrives at neurons given by number, as an array, a range, or an area's name. In the network of a genome the stimulus of the burst is added to it.
 
         Raises ValueError, and adds nothing, for an unknown neuron, one that is injected twice, or an amount above `max_injected`.
         """
-    def monitor(self, /, neurons: Any | None = None) -> SpikeMonitor:
+    def monitor(self, /, neurons: ArrayLike | None = None) -> SpikeMonitor:
         """
         Records the firings of further bursts: of all neurons, or of those given by number, as an array, a range or an area's name.
         """
@@ -1694,11 +1797,11 @@ class SpikingNetwork:
         Settings that have no effect here, or another one; after bursts also mappings (or rules)
         whose weights all fell to 0 or reached 255.
         """
-    def plastic_synapses(self, /) -> dict[str, Any]:
+    def plastic_synapses(self, /) -> dict[str, NDArray[Any]]:
         """
         The synapses that learn, as a dict of arrays: `source`, `target`, `weight`, `inhibitory`, `rule`.
         """
-    def potential_monitor(self, /, neurons: Any, *, every: int = 1) -> PotentialMonitor:
+    def potential_monitor(self, /, neurons: ArrayLike, *, every: int = 1) -> PotentialMonitor:
         """
         Records the potentials of neurons at the end of further bursts, every burst or every `every`-th.
         """
@@ -1761,6 +1864,65 @@ class StopSignal:
         """
 
 @final
+class Stream:
+    """
+    A queue of runs, executed one after the other on a thread of its own.
+
+    `submit(executable, **inputs)` returns at once; `wait()` of what it returns has the outputs, as
+    `executable.run` does. Streams are ordered among each other only by events. On a GPU the next
+    run is submitted while the one before is executed. An executable takes part in one run at a
+    time: a call that uses it, or submits it again, waits until the run has ended.
+
+    Runs end whether or not they are waited for, also after the stream is deleted.
+
+    >>> import tectum as tt
+    >>> plan = tt.Plan()
+    >>> plan.unary("relu", plan.input("x", 3), plan.output("y", 3))
+    >>> executable, stream = plan.compile(), tt.Stream()
+    >>> submission = stream.submit(executable, x=[-1.0, 0.5, 2.0])
+    >>> submission.wait()["y"].tolist()
+    [0.0, 0.5, 2.0]
+    """
+    def __new__(cls, /) -> Stream: ...
+    def event(self, /) -> Event:
+        """
+        The point after everything that was submitted so far.
+        """
+    def submit(self, executable: Executable, /, **inputs: ArrayLike) -> Submission:
+        """
+        Adds a run to the end of the queue. Inputs that are not given keep their values.
+
+        Raises KeyError for an unknown input, ValueError for another number of elements, and for a
+        plan with functions of Python, which run on the CPU: use `executable.run` for these.
+        """
+    def wait(self, /) -> None:
+        """
+        Waits until everything that was submitted so far has ended.
+        """
+    def wait_for(self, /, event: Event) -> None:
+        """
+        Makes everything submitted from now on wait for an event of this stream or of any other.
+        Returns at once.
+        """
+
+@final
+class Submission:
+    """
+    A submitted run.
+    """
+    @property
+    def is_done(self, /) -> bool:
+        """
+        Whether the run has ended, so that `wait` returns at once; also true after that.
+        """
+    def wait(self, /) -> dict[str, NDArray[Any]]:
+        """
+        Waits for the run, and returns a dict of the outputs.
+
+        Raises RuntimeError if it was waited for before, and what the device reports.
+        """
+
+@final
 class TextStream:
     """
     Pieces of a text while it is generated.
@@ -1776,7 +1938,7 @@ class Trainer:
     Parameters are zero until `initialize`, `set_parameters` or `load`. The same parameters, inputs and device give the same bits.
     """
     def __repr__(self, /) -> str: ...
-    def fit(self, /, *, epochs: int = 1, seed: int = 0, progress: bool = False, **arrays: Any) -> list[float]:
+    def fit(self, /, *, epochs: int = 1, seed: int = 0, progress: bool = False, **arrays: ArrayLike) -> list[float]:
         """
         Takes steps over shuffled batches of whole arrays, one for each input, with a sample in each row, and returns the mean loss of each epoch.
 
@@ -1799,7 +1961,7 @@ class Trainer:
         Raises DataError naming the array that does not fit; nothing changes then.
         """
     @property
-    def parameters(self, /) -> dict[str, Any]:
+    def parameters(self, /) -> dict[str, NDArray[Any]]:
         """
         The parameters by name, copied from the device.
         """
@@ -1812,13 +1974,13 @@ class Trainer:
         """
         Writes parameters, moments and the number of steps to a safetensors file.
         """
-    def set_parameters(self, /, values: dict[Any, Any]) -> None:
+    def set_parameters(self, /, values: dict[str, Any]) -> None:
         """
         Replaces parameters, from a dict of arrays by name; moments are unchanged.
 
         Raises KeyError for an unknown name, ValueError for a wrong shape; nothing changes then.
         """
-    def step(self, /, **inputs: Any) -> float:
+    def step(self, /, **inputs: ArrayLike) -> float:
         """
         Takes one step on the inputs given as keywords and returns the loss before it. Inputs that are not given keep their values.
 
@@ -1843,7 +2005,7 @@ class View:
         NumPy's name of the element type.
         """
 
-def Policy(model: str | PathLike[str], body: Any, *, contract: str | PathLike[str] | None = None, device: Device | str = ...) -> NativeBrain:
+def Policy(model: str | PathLike[str], body: str | PathLike[str] | BodySpec | NativeBody | _Body, *, contract: str | PathLike[str] | None = None, device: Device | str = ...) -> NativeBrain:
     """
     A trained policy from an ONNX file, with its contract, for a body.
 
@@ -1867,7 +2029,7 @@ def array_address(array: Any) -> int:
     True
     """
 
-def body(name: str | PathLike[str], *, start: str | None = None) -> NativeBody:
+def body(name: str | PathLike[str], *, start: Literal["hanging", "random"] | None = None) -> NativeBody:
     """
     Makes a body: a built-in one, or that of an equation file (`FILE.plant`). `start` is "hanging" or "random"; without it the body's own.
 
@@ -1880,7 +2042,7 @@ def body(name: str | PathLike[str], *, start: str | None = None) -> NativeBody:
     1.0
     """
 
-def brain(name: str, body: Any, *, device: Device | str = ..., seed: int = 1, clock: str = "real", progress: bool = False, **settings: Any) -> NativeBrain:
+def brain(name: str, body: str | PathLike[str] | BodySpec | NativeBody | _Body, *, device: Device | str = ..., seed: int = 1, clock: Literal["real", "sim"] = "real", progress: bool = False, **settings: Any) -> NativeBrain:
     """
     Makes a built-in brain for a built-in body, with the keys of `[brain]` in scenarios as settings; training happens here.
 
@@ -1904,7 +2066,7 @@ def check_kernel(kernel: Kernel, cases: Sequence[KernelCase | dict[Any, Any]], *
     could be compared, because no device that runs device code is present (software Vulkan is one) and no result was expected.
     """
 
-def devices() -> list[Any]:
+def devices() -> list[dict[str, Any]]:
     """
     Lists the devices of this machine as dicts, the same as in receipts.
 
@@ -1954,7 +2116,7 @@ def repeat(folder: str | PathLike[str], *, device: Device | str | None = None, p
     True
     """
 
-def run(scenario: str | PathLike[str], *, device: Device | str = ..., clock: str | None = None, seconds: float | None = None, seed: int | None = None, brain: str | None = None, folder: str | PathLike[str] | None = None, progress: bool = False, stop: StopSignal | None = None) -> Run:
+def run(scenario: str | PathLike[str], *, device: Device | str = ..., clock: Literal["real", "sim"] | None = None, seconds: float | None = None, seed: int | None = None, brain: str | None = None, folder: str | PathLike[str] | None = None, progress: bool = False, stop: StopSignal | None = None) -> Run:
     """
     Runs a scenario: a built-in name, or the path of a `.toml` file.
 
@@ -1969,7 +2131,7 @@ def run(scenario: str | PathLike[str], *, device: Device | str = ..., clock: str
     (50, (50, 4))
     """
 
-def run_loop(body: Any, brain: Any, *, seconds: float = 60.0, clock: str = "real", seed: int = 1, progress: bool = False, stop: StopSignal | None = None) -> Run:
+def run_loop(body: str | PathLike[str] | BodySpec | NativeBody | _Body, brain: NativeBrain | _Brain, *, seconds: float = 60.0, clock: Literal["real", "sim"] = "real", seed: int = 1, progress: bool = False, stop: StopSignal | None = None) -> Run:
     """
     A body and a brain, run together on time.
 
@@ -1994,6 +2156,15 @@ def samples() -> dict[str, str]:
     >>> "sample-genome" in tt.samples()
     True
     """
+
+class _Body(Protocol):
+    @property
+    def spec(self) -> BodySpec: ...
+    def reset(self, seed: int, /) -> Any: ...
+    def step(self, action: NDArray[np.float32], /) -> tuple[Any, ...]: ...
+
+class _Brain(Protocol):
+    def tick(self, observation: NDArray[np.float32], /) -> Any: ...
 
 class Cancelled(RuntimeError): ...
 

@@ -10,12 +10,12 @@ Importing this module registers ``tectum/NAME-v0`` for every built-in body, alon
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, Literal
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
-from gymnasium.error import ResetNeeded
+from gymnasium.error import DependencyNotInstalled, ResetNeeded
 from gymnasium.vector import AutoresetMode, VectorEnv
 from gymnasium.vector.utils import batch_space
 
@@ -23,8 +23,12 @@ from . import ActionChannel, BodyBatch, BodySpec, Device, NativeBody, Observatio
 
 __all__ = ["BodyEnv", "BodyVectorEnv", "GymBody"]
 
-# The maximum steps of an episode are those of Gymnasium's environments of the same bodies.
-_BODIES = {"acrobot": ("Acrobot", 500), "cart_pole": ("CartPole", 500), "pendulum": ("Pendulum", 200), "rig": ("Rig", None), "seeker": ("Seeker", None)}
+# The maximum steps of an episode are those of Gymnasium's environments of the same bodies; of the others, a minute and 100 seconds.
+_BODIES = {"acrobot": ("Acrobot", 500), "cart_pole": ("CartPole", 500), "pendulum": ("Pendulum", 200), "rig": ("Rig", 1500), "seeker": ("Seeker", 1000)}
+
+Start = Literal["hanging", "random"]
+# Width and height of a picture.
+_SIZE = (600, 400)
 
 
 class _Spaces:
@@ -43,9 +47,33 @@ class _Spaces:
         return self.choices[action]
 
 
-def _check_render_mode(render_mode: str | None) -> None:
-    if render_mode is not None:
-        raise ValueError(f"render_mode is {render_mode!r}: bodies are not drawn, only None is possible")
+def _check_render_mode(render_mode: str | None, modes: list[str]) -> None:
+    if render_mode is not None and render_mode not in modes:
+        raise ValueError(f"render_mode is {render_mode!r}, needs None or one of {', '.join(modes)}")
+
+
+class _Window:
+    """A window that shows pictures at a rate."""
+
+    def __init__(self, title: str, rate: int) -> None:
+        try:
+            import pygame  # type: ignore[import-not-found, unused-ignore]
+        except ImportError as error:
+            raise DependencyNotInstalled("render_mode 'human' needs pygame: pip install pygame") from error
+        self._pygame, self._rate = pygame, rate
+        pygame.display.init()
+        self._surface = pygame.display.set_mode(_SIZE)
+        pygame.display.set_caption(title)
+        self._clock = pygame.time.Clock()
+
+    def show(self, picture: np.ndarray) -> None:
+        self._surface.blit(self._pygame.surfarray.make_surface(picture.swapaxes(0, 1)), (0, 0))
+        self._pygame.event.pump()
+        self._clock.tick(self._rate)
+        self._pygame.display.flip()
+
+    def close(self) -> None:
+        self._pygame.display.quit()
 
 
 class BodyEnv(gymnasium.Env[np.ndarray, Any]):
@@ -53,34 +81,64 @@ class BodyEnv(gymnasium.Env[np.ndarray, Any]):
 
     Observations are float32 of shape (channels,), without bounds: those of a body's channels are what is expected, not what is possible. A body with one
     action channel of two values has the space ``Discrete(2)``, others a ``Box`` in the units of the body. ``reset(seed=s)`` starts as ``body.reset(s)`` does.
+
+    ``render_mode="rgb_array"`` gives pictures of the body's schematic, uint8 of shape (400, 600, 3); ``"human"`` shows them in a window, which needs pygame.
+    Environments can be copied and pickled; a copy has no window until it shows something.
     """
 
-    metadata: dict[str, Any] = {"render_modes": []}
+    metadata: dict[str, Any] = {"render_modes": ["human", "rgb_array"]}
 
-    def __init__(self, name: str, start: str | None = None, render_mode: str | None = None) -> None:
-        _check_render_mode(render_mode)
+    def __init__(self, name: str, start: Start | None = None, render_mode: str | None = None) -> None:
+        _check_render_mode(render_mode, type(self).metadata["render_modes"])
         self.render_mode = render_mode
+        self._window: _Window | None = None
         self.body: NativeBody = body(name, start=start)
         self._spaces = _Spaces(self.body.spec)
         self.observation_space = self._spaces.observation
         self.action_space = self._spaces.action
-        self.metadata = {"render_modes": [], "render_fps": round(1.0 / self.body.spec.dt)}
+        self.metadata = {**type(self).metadata, "render_fps": round(1.0 / self.body.spec.dt)}
 
     def reset(self, *, seed: int | None = None, options: dict[str, Any] | None = None) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
         start = int(self.np_random.integers(2**31)) if seed is None else seed
-        return self.body.reset(start), {}
+        observation = self.body.reset(start)
+        if self.render_mode == "human":
+            self.render()
+        return observation, {}
 
     def step(self, action: Any) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
         observation, reward, terminated, truncated = self.body.step(self._spaces.applied(action))
+        if self.render_mode == "human":
+            self.render()
         return observation, reward, terminated, truncated, {}
+
+    def render(self) -> np.ndarray | None:
+        if self.render_mode is None:
+            gymnasium.logger.warn("render() without a render_mode: make the environment with render_mode=\"rgb_array\" or \"human\"")
+            return None
+        picture = self.body.render(*_SIZE)
+        if self.render_mode == "rgb_array":
+            return picture
+        if self._window is None:
+            self._window = _Window(self.body.spec.name, self.metadata["render_fps"])
+        self._window.show(picture)
+        return None
+
+    def close(self) -> None:
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_window": None}
 
 
 class BodyVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
     """Many instances of a body as one vector environment, stepped at once on a device in float32.
 
     Resets, autoreset modes and seeds are those of ``SyncVectorEnv`` over ``BodyEnv``: instance k starts as ``body.reset(seed + k)`` does, and draws the
-    starts of later episodes from its own generator. ``autoreset_mode`` is an ``AutoresetMode`` or its name.
+    starts of later episodes from its own generator. ``autoreset_mode`` is an ``AutoresetMode`` or its name. ``render()`` with ``render_mode="rgb_array"`` gives
+    a picture of each instance.
     """
 
     def __init__(
@@ -88,22 +146,23 @@ class BodyVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
         name: str,
         num_envs: int = 1,
         *,
-        start: str | None = None,
+        start: Start | None = None,
         device: str | Device = "cpu",
         autoreset_mode: AutoresetMode | str = AutoresetMode.NEXT_STEP,
         max_episode_steps: int | None = None,
         render_mode: str | None = None,
     ) -> None:
         super().__init__()
-        _check_render_mode(render_mode)
-        self.num_envs = num_envs
+        _check_render_mode(render_mode, ["rgb_array"])
+        self.num_envs, self.render_mode = num_envs, render_mode
         self.bodies = BodyBatch(name, num_envs, start=start, device=device)
         self._spaces = _Spaces(self.bodies.spec)
         self.single_observation_space, self.single_action_space = self._spaces.observation, self._spaces.action
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
         self.autoreset_mode = AutoresetMode(autoreset_mode)
-        self.metadata = {"render_modes": [], "render_fps": round(1.0 / self.bodies.spec.dt), "autoreset_mode": self.autoreset_mode}
+        self.metadata = {"render_modes": ["rgb_array"], "render_fps": round(1.0 / self.bodies.spec.dt), "autoreset_mode": self.autoreset_mode}
+        self._drawn = body(name, start=start)
         self._max_steps = max_episode_steps
         self._generators: list[np.random.Generator | None] = [None] * num_envs
         self._observations = np.zeros((num_envs, len(self.bodies.spec.observation)), np.float32)
@@ -159,6 +218,15 @@ class BodyVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
             self._restart(done, [None] * len(done))
             self._ended = ended
         return self._observations.copy(), rewards, terminated, truncated, infos
+
+    def render(self) -> tuple[np.ndarray, ...] | None:
+        if self.render_mode is None:
+            return None
+        pictures = []
+        for state in self.bodies.states:
+            self._drawn.state = state
+            pictures.append(self._drawn.render(*_SIZE))
+        return tuple(pictures)
 
 
 class GymBody:

@@ -176,10 +176,10 @@ impl Genome {
     /// is the fraction of the neurons of input areas that gets `stimulus_amount` in each burst, at
     /// random. Without `learns`, plastic synapses keep their weights. `memory_neurons` is the
     /// maximum number of patterns of each memory area. `silence` is "catch_up" or "freeze", as in
-    /// `SpikingNetwork`. With `progress`, tqdm shows it.
+    /// `SpikingNetwork`, and so is `shards`. With `progress`, tqdm shows it.
     ///
     /// Raises ValueError or UnsupportedError naming area or mapping.
-    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), seed: "int" = 0, stimulus = 0.0, stimulus_amount = 1.0, learns = true, memory_neurons: "int" = 1024, silence = "catch_up", progress = false))]
+    #[pyo3(signature = (*, device = DeviceArgument::Id("cpu".to_owned()), seed: "int" = 0, stimulus = 0.0, stimulus_amount = 1.0, learns = true, memory_neurons: "int" = 1024, silence = "catch_up", progress = false, shards: "int" = 1))]
     #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
     fn network(
         &self,
@@ -192,8 +192,10 @@ impl Genome {
         #[pyo3(from_py_with = whole::memory_neurons)] memory_neurons: u32,
         silence: &str,
         progress: bool,
+        #[pyo3(from_py_with = whole::shards)] shards: usize,
     ) -> PyResult<SpikingNetwork> {
         let _call = process::enter(py)?;
+        super::check_shards(shards)?;
         let (device, idle_update) = (device.open(py)?, super::idle_update(silence)?);
         let genome = self.inner.clone();
         LongWork::new(py, progress)?.run(py, move |interrupt| {
@@ -229,6 +231,7 @@ impl Genome {
             let network = SpikingNetwork::new(
                 connected.network,
                 device.as_ref(),
+                shards,
                 &simulated,
                 Some(stimulus),
             )

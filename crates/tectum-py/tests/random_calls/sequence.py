@@ -175,6 +175,10 @@ class Sequence:
             count = self.draw.randrange(5)
             inner = ast.parse(option[len("Sequence[") : -1], mode="eval").body
             return f"[{', '.join(self.fitting(inner) for _ in range(count))}]"
+        if option.startswith("Literal["):
+            return repr(self.draw.choice(ast.literal_eval(f"({option[len('Literal[') : -1]},)")))
+        if option in ("_Body", "_Brain"):
+            return f"{option[1:]}()"
         if option.startswith("tuple["):
             inner = ast.parse(option, mode="eval").body.slice
             return f"({', '.join(self.fitting(part) for part in getattr(inner, 'elts', [inner]))},)"
@@ -211,7 +215,8 @@ class Sequence:
             return self.draw.choice([f"[{inner}]", f"[{inner}] * 2", f"[{inner}] * 4", "[]", "range(2**31)", f"[{inner}] * 1000", "(1,)"])
         options = []
         for option in self.split(kind):
-            options += {"int": INTEGERS, "float": FLOATS + INTEGERS, "str": STRINGS, "bool": INTEGERS}.get(option.strip(), [])
+            kind = "str" if option.strip().startswith("Literal[") else option.strip()
+            options += {"int": INTEGERS, "float": FLOATS + INTEGERS, "str": STRINGS, "bool": INTEGERS}.get(kind, [])
         return self.draw.choice(options) if options else self.draw.choice([*HUGE_ARRAYS, *INTEGERS, *FLOATS, self.array(), self.array()])
 
     def calling(self, value):

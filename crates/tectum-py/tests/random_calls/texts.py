@@ -11,6 +11,8 @@ RECIPES = {
     "Device": ["tt.Device('cpu')", "tt.Device('cpu', threads=1)", "tt.Device('null')"],
     "Encoder": ["tt.Encoder('sample-encoder')"],
     "Executable": ["some_plan().compile()"],
+    "Buffer": ["tt.Buffer(4)", "tt.Buffer(np.ones(4, np.int32))", "{Executable}.state('s')"],
+    "Event": ["{Stream}.event()"],
     "Field": ["tt.Field(2, 1, shape=(4, 4, 4, 32))", "tt.Field(2, 1, shape=(4, 4, 4, 32), patterns=4)"],
     "FieldReport": ["{Field}.tick([0.5, -0.5])"],
     "Generation": ["{Decoder}.generate('the small cat', max_new_tokens=2)"],
@@ -33,6 +35,8 @@ RECIPES = {
     "SpikeCounts": ["{SpikingNetwork}.run(2)", "{SpikingNetwork}.counts"],
     "SpikeMonitor": ["{SpikingNetwork}.monitor()"],
     "SpikingNetwork": ["some_network()", "{Genome}.network(stimulus=0.1)"],
+    "Stream": ["tt.Stream()"],
+    "Submission": ["{Stream}.submit({Executable})"],
     "TextStream": ["{Decoder}.stream('the', max_new_tokens=3)"],
     "Trainer": ["some_trainer()"],
     "View": ["{Plan}.input('x', 4)", "{Plan}.temporary(4)", "{Plan}.output('y', 4)"],
@@ -54,6 +58,8 @@ HINTS = {
     "clock": ["'sim'"] * 6 + ["'real'"],
     "seconds": ["0.1", "0.3", "0.05"],
     "start": ["None", "'hanging'", "'random'"],
+    "shards": ["1", "2", "3"],
+    "states": ["{{'s': {Buffer}}}", "{{}}"],
     "seed": ["0", "1", "7", "2**31 - 1"],
     "weights": ["'f32'", "'f16'", "'bf16'", "'int8'", "None"],
     "cache": ["'f32'", "'f16'", "'q8'", "'k8v4'", "'q4'"],
@@ -63,7 +69,8 @@ HINTS = {
     "brain": ["None", *BRAINS],
     "folder": ["'runs'", "None"],
     "shape": SHAPES,
-    "axis": ["0", "1", "-1", "-2"],
+    "axis": ["0", "1", "-1", "-2", "(0, 1)", "None"],
+    "index": ["0", "-1", "5", "slice(1, 3)", "slice(None, None, 2)", "(slice(None), 0)", "(..., None)", "slice(None, None, -1)", "()", "True", "2**70"],
     "dtype": TYPES,
     "length": ["4", "4", "4", "1", "256"],
     "epsilon": ["1e-5"],
@@ -157,6 +164,7 @@ HINTS = {
 # Keywords that mean something, of functions with any keywords.
 KEYWORDS = {
     "CompiledGraph.__call__": [{"x": "np.ones((2, 3))"}],
+    "Stream.submit": [{"x": "np.ones(4, np.float32)"}, {}],
     "Executable.run": [{"x": "np.ones(4, np.float32)"}],
     "Field.set_coefficients": [{"retention": "0.9"}, {"noise": "0.0"}],
     "Graph.compile": [{"B": "2"}, {"B": "1"}, {}],
@@ -224,5 +232,6 @@ PROTOCOLS = ["copy.copy({})", "copy.deepcopy({})", "pickle.dumps({})", "hash({})
 PROTOCOLS += ["type({})()", "setattr({}, 'x', 1)", "weakref.ref({})", "dir({})", "len({})", "list({})", "next(iter({}))", "{}[0]", "{} < {}"]
 PROTOCOLS += ["object.__new__(type({}))", "type({}).__repr__(5)", "delattr({}, 'x')", "np.asarray({})", "float({})", "{}.__init__()", "({}, '')[0]()"]
 OPERATORS = {"__add__": "{} + {}", "__sub__": "{} - {}", "__mul__": "{} * {}", "__truediv__": "{} / {}", "__matmul__": "{} @ {}", "__pow__": "{} ** {}"}
+OPERATORS |= {"__getitem__": "{}[{}]", "__eq__": "{} == {}", "__rpow__": "{1} ** {0}", "__rmatmul__": "{1} @ {0}"}
 OPERATORS |= {f"__r{name[2:]}": f"{{1}} {text[3]} {{0}}" for name, text in list(OPERATORS.items()) if name in ("__add__", "__sub__", "__mul__", "__truediv__")}
-PLAIN = {"__len__": "len({})", "__repr__": "repr({})", "__str__": "str({})", "__iter__": "iter({})", "__next__": "next({})", "__neg__": "-{}"}
+PLAIN = {"__len__": "len({})", "__repr__": "repr({})", "__str__": "str({})", "__iter__": "iter({})", "__next__": "next({})", "__neg__": "-{}", "__abs__": "abs({})", "__hash__": "hash({})"}

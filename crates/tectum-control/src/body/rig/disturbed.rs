@@ -4,6 +4,7 @@ use tectum::{Error, Result};
 
 use super::{Rig, RigParameters};
 pub use crate::body::disturbances::{Disturbances, MAX_DELAY_SAMPLES};
+use crate::body::schematic::Schematic;
 use crate::body::uniform::Uniform;
 use crate::body::{Body, BodySpec, ExactState, RandomizeState, Start, Step};
 
@@ -135,6 +136,11 @@ impl Body for DisturbedRig {
             *latest = reading;
         }
         step
+    }
+
+    /// The rig itself, not its readings.
+    fn schematic(&self) -> Schematic {
+        self.rig.schematic()
     }
 }
 
