@@ -7,7 +7,7 @@ use super::BodySpec;
 /// A point in metres; the first number is to the right, the second upwards.
 pub type Point = [f64; 2];
 
-/// What a shape stands for, which decides its colour.
+/// What a shape represents, which decides its colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
@@ -29,7 +29,7 @@ pub enum Role {
 pub enum Shape {
     /// A line with round ends.
     Line {
-        /// What it stands for.
+        /// What it represents.
         role: Role,
         /// One end.
         from: Point,
@@ -40,7 +40,7 @@ pub enum Shape {
     },
     /// A disc.
     Disc {
-        /// What it stands for.
+        /// What it represents.
         role: Role,
         /// Its centre.
         center: Point,
@@ -49,7 +49,7 @@ pub enum Shape {
     },
     /// An upright rectangle.
     Rectangle {
-        /// What it stands for.
+        /// What it represents.
         role: Role,
         /// Its centre.
         center: Point,
