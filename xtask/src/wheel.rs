@@ -125,6 +125,15 @@ fn newest(folder: &Path) -> Result<PathBuf, String> {
 pub fn release(root: &Path) -> Result<(), String> {
     let mut build = Command::new(interpreter(root));
     build.args(["-m", "maturin", "build", "--release", "--zig"]);
+    // There it finds zig, as a module of the first Python.
+    let mut paths = vec![root.join(".venv/bin")];
+    paths.extend(std::env::split_paths(
+        &std::env::var_os("PATH").unwrap_or_default(),
+    ));
+    build.env(
+        "PATH",
+        std::env::join_paths(paths).map_err(|e| format!("wheel: PATH: {e}"))?,
+    );
     build.args([
         "--compatibility",
         COMPATIBILITY,
