@@ -24,6 +24,8 @@ class Member:
         defaults = [None] * (len(arguments.posonlyargs + arguments.args) - len(arguments.defaults)) + arguments.defaults
         named = list(zip(arguments.posonlyargs + arguments.args, defaults))
         self.positional = [(argument.arg, argument.annotation, default is not None) for argument, default in named if argument.arg not in ("self", "cls")]
+        if arguments.vararg:
+            self.positional.append((arguments.vararg.arg, arguments.vararg.annotation, False))
         self.keyword = [(argument.arg, argument.annotation, default is not None) for argument, default in zip(arguments.kwonlyargs, arguments.kw_defaults)]
         self.any_keyword = arguments.kwarg is not None
 

@@ -232,6 +232,6 @@ PROTOCOLS = ["copy.copy({})", "copy.deepcopy({})", "pickle.dumps({})", "hash({})
 PROTOCOLS += ["type({})()", "setattr({}, 'x', 1)", "weakref.ref({})", "dir({})", "len({})", "list({})", "next(iter({}))", "{}[0]", "{} < {}"]
 PROTOCOLS += ["object.__new__(type({}))", "type({}).__repr__(5)", "delattr({}, 'x')", "np.asarray({})", "float({})", "{}.__init__()", "({}, '')[0]()"]
 OPERATORS = {"__add__": "{} + {}", "__sub__": "{} - {}", "__mul__": "{} * {}", "__truediv__": "{} / {}", "__matmul__": "{} @ {}", "__pow__": "{} ** {}"}
-OPERATORS |= {"__getitem__": "{}[{}]", "__eq__": "{} == {}", "__rpow__": "{1} ** {0}", "__rmatmul__": "{1} @ {0}"}
+OPERATORS |= {"__getitem__": "{}[{}]", "__rpow__": "{1} ** {0}", "__rmatmul__": "{1} @ {0}"}
 OPERATORS |= {f"__r{name[2:]}": f"{{1}} {text[3]} {{0}}" for name, text in list(OPERATORS.items()) if name in ("__add__", "__sub__", "__mul__", "__truediv__")}
 PLAIN = {"__len__": "len({})", "__repr__": "repr({})", "__str__": "str({})", "__iter__": "iter({})", "__next__": "next({})", "__neg__": "-{}", "__abs__": "abs({})", "__hash__": "hash({})"}
