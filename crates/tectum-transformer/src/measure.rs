@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use serde::Serialize;
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{CacheFormats, Device, Receipt, Result, RunStats};
+use tectum::{CacheFormats, Device, Receipt, Result, RunStats, Watch, WorkProgress};
 
 use super::{Checkpoint, Decoder, Embedder, Encoder, Model};
 
@@ -55,18 +55,36 @@ pub enum Accuracy {
     },
 }
 
-/// Measures a model in every format, f32 first.
+/// Measures a model in every format, f32 first; `watch` sees each format before it is measured.
+/// Those so far are the result if it breaks the rest off.
 ///
 /// # Errors
-/// As [`Embedder::open`] and [`Decoder::open`].
-pub fn measure_formats(path: &Path, device: &Device) -> Result<Vec<FormatMeasure>> {
+/// As [`Embedder::open`] and [`Decoder::open`]; `Cancelled` if the watch breaks off before the first
+/// is measured.
+pub fn measure_formats(
+    path: &Path,
+    device: &Device,
+    watch: &mut Watch<'_>,
+) -> Result<Vec<FormatMeasure>> {
     let (mut vectors, mut scores) = (Vec::new(), Vec::new());
     let model = Model::open(path)?;
-    let each = |format| match &model {
-        Model::Decoder(model) => decoder(model, device, format, &mut scores),
-        Model::Encoder(_) => encoder(path, device, format, &mut vectors),
-    };
-    PanelFormat::ALL.into_iter().map(each).collect()
+    let mut measured = Vec::new();
+    for format in PanelFormat::ALL {
+        let progress = WorkProgress {
+            stage: format.name(),
+            done: measured.len() as u64,
+            total: PanelFormat::ALL.len() as u64,
+        };
+        match progress.report(watch) {
+            Err(_) if !measured.is_empty() => break,
+            result => result?,
+        }
+        measured.push(match &model {
+            Model::Decoder(model) => decoder(model, device, format, &mut scores)?,
+            Model::Encoder(_) => encoder(path, device, format, &mut vectors)?,
+        });
+    }
+    Ok(measured)
 }
 
 /// A pseudo-random token of a model with `known` tokens.
@@ -224,6 +242,10 @@ fn argmax(scores: &[f32]) -> Option<usize> {
 
 #[cfg(test)]
 mod tests {
+    use std::ops::ControlFlow;
+
+    use tectum::ErrorKind;
+
     use super::*;
 
     fn sample(name: &str) -> std::path::PathBuf {
@@ -232,13 +254,43 @@ mod tests {
             .join(name)
     }
 
+    #[test]
+    fn what_is_measured_when_the_watch_breaks_off_is_kept() {
+        let device = Device::open("cpu").expect("cpu");
+        let measure = |formats: u64| {
+            measure_formats(&sample("sample-encoder"), &device, &mut |progress| {
+                assert_eq!(progress.total, PanelFormat::ALL.len() as u64);
+                if progress.done < formats {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            })
+        };
+        let two = measure(2).expect("two are measured");
+        assert_eq!(two.len(), 2);
+        assert_eq!(two[0].weights, "f32");
+        let error = measure(0).expect_err("nothing is measured");
+        assert_eq!(error.kind(), ErrorKind::Cancelled);
+    }
+
     /// The samples in every format: f32 is exact compared with itself, and each other format is as
     /// accurate as its bits allow.
     #[test]
     fn every_format_is_compared_with_f32() {
         let device = Device::open("cpu").expect("cpu");
-        let encoder = measure_formats(&sample("sample-encoder"), &device).expect("measures");
-        let decoder = measure_formats(&sample("sample-decoder"), &device).expect("measures");
+        let encoder = measure_formats(
+            &sample("sample-encoder"),
+            &device,
+            &mut WorkProgress::ignore,
+        )
+        .expect("measures");
+        let decoder = measure_formats(
+            &sample("sample-decoder"),
+            &device,
+            &mut WorkProgress::ignore,
+        )
+        .expect("measures");
         for (made, bound) in encoder.iter().zip([1e-12, 1e-5, 1e-3, 1e-2]) {
             let Accuracy::Vectors { min_cosine } = made.accuracy else {
                 panic!("an encoder gives vectors")

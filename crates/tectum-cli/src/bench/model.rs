@@ -6,7 +6,8 @@ use serde::Serialize;
 use tectum::Result;
 use tectum_transformer::{Accuracy, FormatMeasure, Model, Routing, measure_formats};
 
-use crate::progress::Bar;
+use crate::interrupt::Interrupt;
+use crate::progress::{Bar, Unit};
 use crate::table::{bytes, print, print_json, table};
 
 /// The output of `--json`.
@@ -16,14 +17,24 @@ struct Output<'a> {
     device: &'a str,
     software: bool,
     formats: &'a [FormatMeasure],
+    /// Of a run that was interrupted: how many formats it would have measured.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    interrupted: Option<usize>,
 }
 
 /// Measures and prints.
 pub fn bench(path: &Path, device: &str, json: bool) -> Result<()> {
     let (device, _) = Model::open(path)?.open_device(device, Routing::Measured)?;
-    let waiting = Bar::waiting("measuring each format of the weights");
-    let formats = measure_formats(path, &device)?;
-    drop(waiting);
+    let (bar, interrupt) = (Bar::new(Unit::Steps), Interrupt::watch()?);
+    let mut planned = 0;
+    let mut watch = bar.watch_until(&interrupt);
+    let formats = measure_formats(path, &device, &mut |progress| {
+        planned = progress.total as usize;
+        watch(progress)
+    })?;
+    drop(watch);
+    bar.clear();
+    let interrupted = (formats.len() < planned).then_some(planned);
     let info = device.info();
     if json {
         return print_json(&Output {
@@ -31,6 +42,7 @@ pub fn bench(path: &Path, device: &str, json: bool) -> Result<()> {
             device: &info.id,
             software: info.software,
             formats: &formats,
+            interrupted,
         });
     }
     let is_decoder = formats.iter().any(|made| made.decoded_per_s.is_some());
@@ -49,10 +61,17 @@ pub fn bench(path: &Path, device: &str, json: bool) -> Result<()> {
     let rows: Vec<Vec<String>> = std::iter::once(head)
         .chain(formats.iter().map(row))
         .collect();
-    print(&format!(
+    let mut text = format!(
         "{}\non {info}; accuracy against f32, over tokens drawn evenly\n",
         table(&rows)
-    ))
+    );
+    if let Some(planned) = interrupted {
+        text += &format!(
+            "interrupted: {} of {planned} formats measured\n",
+            formats.len()
+        );
+    }
+    print(&text)
 }
 
 fn row(made: &FormatMeasure) -> Vec<String> {
