@@ -76,6 +76,7 @@ pub use conformance::suites as conformance_suites;
 pub use connect_options::ConnectOptions;
 pub use explanation::{ExtraState, NetworkExplanation};
 pub use formats::{FormatGroup, ScaleLimit};
+#[cfg(feature = "genome")]
 pub use from_genome::{ConnectedNetwork, connect};
 #[cfg(feature = "genome")]
 pub use genome_synapses::GenomeSynapses;

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use tectum::{Error, Result, host_memory};
+use tectum::{Error, Result};
 
 use super::rule::Profile;
 
@@ -98,13 +98,14 @@ impl Neurons {
     ///
     /// # Errors
     /// `OutOfMemory` if they do not fit into memory, with what a network makes of them.
+    #[cfg(feature = "genome")]
     pub(super) fn reserve(&mut self, groups: u64) -> Result<()> {
-        host_memory::check(
+        tectum::host_memory::check(
             format_args!("a network of {groups} groups of neurons with other options each"),
             groups.saturating_mul(GROUP_BYTES),
         )?;
         let groups = usize::try_from(groups).unwrap_or(usize::MAX);
-        host_memory::reserve("groups of neurons", &mut self.groups, groups)
+        tectum::host_memory::reserve("groups of neurons", &mut self.groups, groups)
     }
 
     /// Neurons so far.

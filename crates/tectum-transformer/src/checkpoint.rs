@@ -176,8 +176,10 @@ impl Checkpoint {
 
     /// Checks that every parameter has a tensor of its shape that can be read.
     fn check_tensors(&self) -> Result<()> {
-        let Tensors::Folder(weights, ..) = &self.tensors else {
-            return Ok(());
+        let weights = match &self.tensors {
+            Tensors::Folder(weights, ..) => weights,
+            #[cfg(feature = "gguf")]
+            Tensors::File(_) => return Ok(()),
         };
         self.graph.parameters().try_for_each(|(name, _, shape)| {
             let sizes = shape
