@@ -176,17 +176,18 @@ impl Checkpoint {
 
     /// Checks that every parameter has a tensor of its shape that can be read.
     fn check_tensors(&self) -> Result<()> {
-        let weights = match &self.tensors {
-            Tensors::Folder(weights, ..) => weights,
+        match &self.tensors {
+            Tensors::Folder(weights, ..) => {
+                self.graph.parameters().try_for_each(|(name, _, shape)| {
+                    let sizes = shape
+                        .sizes()
+                        .expect("invariant: parameters have no letters");
+                    weights.check(&self.tensor(name), &sizes)
+                })
+            }
             #[cfg(feature = "gguf")]
-            Tensors::File(_) => return Ok(()),
-        };
-        self.graph.parameters().try_for_each(|(name, _, shape)| {
-            let sizes = shape
-                .sizes()
-                .expect("invariant: parameters have no letters");
-            weights.check(&self.tensor(name), &sizes)
-        })
+            Tensors::File(_) => Ok(()),
+        }
     }
 }
 
