@@ -14,6 +14,7 @@ use crate::interrupt::detached;
 use crate::mutex::locked;
 use crate::plan::Kernel;
 use crate::process;
+use crate::sequence::Sequence;
 
 /// How far a float may be from its reference r: one number t for t·(1 + |r|), or an absolute and a
 /// relative one for absolute + relative·|r|.
@@ -331,14 +332,15 @@ pub enum CaseArgument<'py> {
 /// True
 #[pyfunction]
 #[pyo3(signature = (kernel, cases, *, tolerance = Tolerance::Same(0.0), devices = None))]
-pub fn check_kernel(
-    py: Python<'_>,
+pub fn check_kernel<'py>(
+    py: Python<'py>,
     kernel: &Kernel,
-    cases: Vec<CaseArgument<'_>>,
+    cases: Sequence<CaseArgument<'py>>,
     tolerance: Tolerance,
-    devices: Option<Vec<DeviceArgument<'_>>>,
+    devices: Option<Sequence<DeviceArgument<'py>>>,
 ) -> PyResult<KernelCheck> {
     let _call = process::enter(py)?;
+    let Sequence(cases) = cases;
     if cases.is_empty() {
         return Err(PyValueError::new_err(format!(
             "kernel {}: no cases; one at least is needed",
@@ -356,7 +358,7 @@ pub fn check_kernel(
         });
     }
     let devices: Option<Vec<tectum::Device>> = devices
-        .map(|devices| devices.iter().map(|device| device.open_named(py)).collect())
+        .map(|Sequence(devices)| devices.iter().map(|device| device.open_named(py)).collect())
         .transpose()?;
     let checked = {
         let _turn = kernel.twin.turn.lock(py)?;

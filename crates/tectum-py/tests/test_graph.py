@@ -145,6 +145,8 @@ def test_operators_broadcast_and_reduce_as_numpys_do():
     for shape in ((5, -1), (-1, -1), (0, -1)):
         with pytest.raises(ValueError, match="reshaped to"):
             nodes[0].reshape(shape)
+    with pytest.raises(ValueError, match="at most 8"):
+        nodes[0].reshape(range(2**62))
 
 
 @pytest.mark.parametrize("loss", ["mse", "cross_entropy", "mean"])

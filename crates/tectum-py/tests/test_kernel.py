@@ -122,3 +122,11 @@ def test_cases_that_are_not_those_of_the_kernel_are_refused():
         tt.check_kernel(kernel, [])
     with pytest.raises(ZeroDivisionError):
         tt.check_kernel(softsign(lambda x, y, n: 1 // 0), [CASES[0]])
+
+
+def test_sequences_that_state_a_huge_length_are_refused():
+    kernel = softsign(right)
+    with pytest.raises(MemoryError):
+        tt.check_kernel(kernel, range(2**62))
+    with pytest.raises(MemoryError):
+        tt.check_kernel(kernel, [{"n": 4}], devices=range(2**62))

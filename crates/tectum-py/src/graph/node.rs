@@ -5,13 +5,13 @@ use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PySlice, PyTuple};
 use tectum::Result;
-use tectum_graph::{BinaryOp, Dim, Factor, GraphBuilder, Reduction, Shape};
+use tectum_graph::{BinaryOp, Dim, Factor, GraphBuilder, MAX_RANK, Reduction, Shape};
 
 use super::{Shared, constant_shape, shape_of, shape_to_python};
 use crate::array::floats;
 use crate::error::OrRaise;
 use crate::process;
-use crate::sequence::{OneOrEach, Sequence};
+use crate::sequence::{OneOrEach, Sequence, stated_len};
 use crate::whole;
 
 /// A value of a graph: what an operation computes.
@@ -559,9 +559,14 @@ impl Node {
             Ok(_) => PyTuple::new(py, [dims])?.into_any(),
             Err(_) => dims,
         };
-        let rest = dims.try_iter().is_ok_and(|mut dims| {
-            dims.any(|dim| dim.is_ok_and(|dim| dim.extract::<isize>().is_ok_and(|dim| dim == -1)))
-        });
+        // A sequence that states too many is refused before its elements are read.
+        let is_short = stated_len(&dims) <= MAX_RANK;
+        let rest = is_short
+            && dims.try_iter().is_ok_and(|mut dims| {
+                dims.any(|dim| {
+                    dim.is_ok_and(|dim| dim.extract::<isize>().is_ok_and(|dim| dim == -1))
+                })
+            });
         if !rest {
             let shape = shape_of(&dims)?;
             return self.map(py, |graph, x| graph.reshape(x, shape));
