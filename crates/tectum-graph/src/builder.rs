@@ -3,7 +3,7 @@
 
 use tectum::internal::Identity;
 use tectum::operation::product::panel_format::PanelFormat;
-use tectum::{Activation, DType, Error, Result};
+use tectum::{Activation, DType, Error, Result, host_memory};
 
 use super::{AnyCustomOp, Definition, Dim, Graph, Node, Operation, Shape};
 
@@ -168,7 +168,8 @@ impl GraphBuilder {
     ///
     /// # Errors
     /// `Invalid` if the axis does not exist, no place is given or one is beyond the axis, a
-    /// dimension is a letter, or the node is not of this graph.
+    /// dimension is a letter, there are 2³¹ rows or more, or the node is not of this graph;
+    /// `OutOfMemory` for more places than fit into memory.
     pub fn take(&mut self, x: Node, axis: usize, places: &[usize]) -> Result<Node> {
         let (shape, _) = self.typed("take", x)?;
         self.check_axis("take", shape, axis)?;
@@ -176,16 +177,30 @@ impl GraphBuilder {
             return Err(self.fault(format_args!("take: {shape:?}: sizes are needed")));
         };
         let size = sizes[axis];
-        if places.is_empty() || places.iter().any(|place| *place >= size) {
+        if let Some(place) = places.iter().find(|place| **place >= size) {
             return Err(self.fault(format_args!(
-                "take: places {places:?} of axis {axis} of {shape:?}"
+                "take: place {place} of axis {axis} of {shape:?}"
             )));
+        }
+        if places.is_empty() {
+            return Err(self.fault(format_args!("take: no places of axis {axis} of {shape:?}")));
         }
         let outer: usize = sizes[..axis].iter().product();
         let inner: usize = sizes[axis + 1..].iter().product();
-        let rows =
-            (0..outer).flat_map(|outer| places.iter().map(move |place| outer * size + place));
-        let rows: Vec<i32> = rows.map(|row| row as i32).collect();
+        if i32::try_from(outer * size).is_err() {
+            return Err(self.fault(format_args!(
+                "take: axis {axis} of {shape:?}: {} rows; at most {} are possible",
+                outer * size,
+                i32::MAX
+            )));
+        }
+        let count = outer.saturating_mul(places.len());
+        let mut rows: Vec<i32> = host_memory::with_capacity("the rows of take", count)?;
+        rows.extend((0..outer).flat_map(|outer| {
+            places
+                .iter()
+                .map(move |place| (outer * size + place) as i32)
+        }));
         let table = self.reshape(x, [outer * size, inner])?;
         let rows = self.integer_constant(&rows, [rows.len()])?;
         let taken = self.gather(table, rows)?;

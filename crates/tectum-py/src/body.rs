@@ -501,9 +501,9 @@ impl NativeBody {
         let _call = process::enter(py)?;
         let picture = self.with(py, |body| {
             picture::draw(&body.schematic(), width, height).ok_or_else(|| {
-                let most = picture::MAX_SIDE;
                 PyValueError::new_err(format!(
-                    "width is {width} and height {height}, each needs 1 to {most}"
+                    "width is {width} and height {height}, each needs 1 to {}",
+                    picture::MAX_SIDE
                 ))
             })
         })?;

@@ -98,11 +98,11 @@ impl Buffer {
         device: DeviceArgument<'_>,
     ) -> PyResult<Self> {
         let _call = process::enter(py)?;
-        let wanted = dtype.map(dtype::parse).transpose()?;
+        let stated = dtype.map(dtype::parse).transpose()?;
         let device = device.open_named(py)?;
         let is_array = values.cast::<PyUntypedArray>().is_ok() || values.hasattr("__array__")?;
         if let (Ok(len), false) = (values.extract::<usize>(), is_array) {
-            let dtype = wanted.unwrap_or(DType::F32);
+            let dtype = stated.unwrap_or(DType::F32);
             let make = move || with_element!(dtype, T => zeroed::<T>(&device, len));
             return Self::of(run_long(py, make)?);
         }
@@ -112,7 +112,7 @@ impl Buffer {
             .dtype()
             .getattr("name")?
             .extract()?;
-        let dtype = match wanted {
+        let dtype = match stated {
             Some(dtype) => dtype,
             None => dtype::parse(&name).map_err(|_| {
                 PyTypeError::new_err(format!(

@@ -35,10 +35,17 @@ pub struct Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
-        // A stream that is dropped waits for its runs: not on a thread with the interpreter's lock.
-        if let Some(stream) = self.inner.take() {
-            std::thread::spawn(move || drop(stream));
+        // A stream that is dropped waits for its runs: not on a thread with the interpreter's lock,
+        // and not in a fork, where its thread is missing.
+        let Some(stream) = self.inner.take() else {
+            return;
+        };
+        if process::leaks() {
+            std::mem::forget(stream);
+            return;
         }
+        // Without a thread the stream is dropped here.
+        let _ = std::thread::Builder::new().spawn(move || drop(stream));
     }
 }
 

@@ -691,6 +691,10 @@ fn places_of_an_axis_are_taken_in_any_order() {
     let x = g.parameter("x", [2, 3, 2]).expect("right");
     let taken = g.take(x, 1, &[2, 0, 0, 1]).expect("right");
     g.output("y", taken).expect("right");
+    let mut large = GraphBuilder::new();
+    let long = large.input("long", [1 << 30, 3]).expect("right");
+    let message = large.take(long, 1, &[0, 2]).expect_err("rows").to_string();
+    assert!(message.contains("3221225472 rows"), "{message}");
     for (axis, places) in [(1, &[3][..]), (1, &[][..]), (3, &[0][..])] {
         assert!(g.take(x, axis, places).is_err(), "{axis} {places:?}");
     }

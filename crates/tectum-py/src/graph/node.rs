@@ -4,7 +4,7 @@ use numpy::PyUntypedArray;
 use pyo3::exceptions::{PyIndexError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PySlice, PyTuple};
-use tectum::Result;
+use tectum::{Result, host_memory};
 use tectum_graph::{BinaryOp, Dim, Factor, GraphBuilder, MAX_RANK, Reduction, Shape};
 
 use super::{Shared, constant_shape, shape_of, shape_to_python};
@@ -221,8 +221,10 @@ impl Node {
                 (1, true) => Selected::All,
                 (1, false) => Selected::Run { start, len },
                 (step, _) => {
-                    let places = (0..len as isize).map(|k| (found.start + k * step) as usize);
-                    Selected::Places(places.collect())
+                    let mut places =
+                        host_memory::with_capacity("the places of a slice", len).or_raise()?;
+                    places.extend((0..len as isize).map(|k| (found.start + k * step) as usize));
+                    Selected::Places(places)
                 }
             });
         }
