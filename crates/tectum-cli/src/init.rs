@@ -1,7 +1,5 @@
 //! `tectum init`: a contract for a policy, to fill in.
 
-mod metadata_terms;
-
 use std::path::PathBuf;
 
 use clap::Args;
@@ -12,7 +10,6 @@ use tectum_control::brain::policy::metadata;
 use tectum_control::scenario::build::named_body;
 use tectum_onnx::{Model, Network, NetworkPort};
 
-use self::metadata_terms::{actions, observations};
 use crate::file_ending::FileEnding;
 use crate::messages;
 use crate::table::print;
@@ -119,6 +116,9 @@ struct Draft<'a> {
 
 impl Draft<'_> {
     fn text(&self) -> String {
+        if let Some(known) = self.known {
+            return self.comments() + &known.to_toml(self.body);
+        }
         let states = state_by_name(self.network, &[]);
         let mut inputs = self
             .network
@@ -145,27 +145,28 @@ impl Draft<'_> {
         text
     }
 
-    fn head(&self, input: Option<&NetworkPort>, output: Option<&NetworkPort>) -> String {
-        let size =
-            |port: Option<&NetworkPort>| port.map_or(0, |port| port.dims.iter().product::<usize>());
-        let name = |port: Option<&NetworkPort>| quoted(port.map_or("", |port| &port.name));
+    fn comments(&self) -> String {
         let mut text = format!(
-            "# Contract of {}: what its numbers mean. Fill in and delete what does not apply.\n\n",
+            "# Contract of {}: what its numbers mean. Fill in and delete what does not apply.\n",
             self.policy
         );
-        if let Some(known) = self.known {
+        if self.known.is_some() {
             text += "# Read from the file's metadata.\n";
-            for assumption in &known.assumed {
-                text += &format!("#   Assumed: {assumption}\n");
-            }
         }
         if !self.unused.is_empty() {
             text += "# The file's metadata that this contract does not use:\n";
             for (key, value) in self.unused {
                 text += &format!("#   {key}: {}\n", short(value));
             }
-            text += "\n";
         }
+        text + "\n"
+    }
+
+    fn head(&self, input: Option<&NetworkPort>, output: Option<&NetworkPort>) -> String {
+        let size =
+            |port: Option<&NetworkPort>| port.map_or(0, |port| port.dims.iter().product::<usize>());
+        let name = |port: Option<&NetworkPort>| quoted(port.map_or("", |port| &port.name));
+        let mut text = self.comments();
         let period = self.body.map_or_else(
             || "# period = 0.02".to_owned(),
             |body| format!("period = {}", body.dt_s),
@@ -191,9 +192,6 @@ impl Draft<'_> {
                     channel.name, channel.unit, channel.low, channel.high
                 );
             }
-        }
-        if let Some(known) = self.known.filter(|known| !known.observation.is_empty()) {
-            return text + &observations(known, self.body);
         }
         text += &match self.body {
             Some(body) => {
@@ -222,9 +220,7 @@ impl Draft<'_> {
                 }
             );
         }
-        if let Some(known) = self.known {
-            text += &actions(known, self.body);
-        } else if let Some(body) = self.body {
+        if let Some(body) = self.body {
             let names = list(body.action.iter().map(|channel| channel.name.as_str()));
             text += &format!("channels = [{names}]\n");
         } else {
@@ -232,9 +228,7 @@ impl Draft<'_> {
         }
         text += "# passive = [\"NAME\"]           # channels of the body that the policy does not drive\n";
         text += "# unit = \"rad\"\n# clip = [-1.0, 1.0]\n";
-        if self.known.is_none() {
-            text += "# scale = 1.0\n# offset = 0.0                  # default positions, one for each channel\n";
-        }
+        text += "# scale = 1.0\n# offset = 0.0                  # default positions, one for each channel\n";
         text += "# choices = [[-10.0], [10.0]]   # the action for each number of the output, of which the greatest counts\n";
         text += "# chunk = 8                     # rows of the output that are used, one for each tick\n";
         text + "# asynchronous = true           # inferences run concurrently with the loop\n"

@@ -44,6 +44,8 @@ pub mod control;
 mod disturbances;
 pub mod equations;
 mod instances;
+pub mod motors;
+pub mod names;
 mod parameters;
 pub mod pendulum;
 pub mod rig;
@@ -58,8 +60,9 @@ use std::fmt::Debug;
 use std::ops::RangeInclusive;
 
 use serde::Serialize;
-use tectum::{Error, Result};
+use tectum::{Error, LatencyHistogram, Result};
 
+use crate::clock::Clock;
 use crate::registry::Registry;
 use batch::BatchKernel;
 use control::{Linear, MppiParameters, PlantModel, Regulator};
@@ -250,6 +253,63 @@ pub struct Equilibrium {
     pub action_step: Vec<f32>,
 }
 
+/// An action of a loop, and when it applies.
+pub struct Command<'a> {
+    /// One number for each channel.
+    pub action: &'a [f32],
+    /// Whether it is the safe action because there is no answer.
+    pub is_safe: bool,
+    pace: Option<(&'a mut dyn Clock, u64, &'a mut InnerPeriods)>,
+}
+
+impl<'a> Command<'a> {
+    /// An action that applies at once.
+    pub fn new(action: &'a [f32]) -> Self {
+        Self {
+            action,
+            is_safe: false,
+            pace: None,
+        }
+    }
+
+    /// An action for the period that begins at `begin_ns` of a clock.
+    pub(crate) fn timed(
+        action: &'a [f32],
+        is_safe: bool,
+        clock: &'a mut dyn Clock,
+        begin_ns: u64,
+        periods: &'a mut InnerPeriods,
+    ) -> Self {
+        Self {
+            action,
+            is_safe,
+            pace: clock.is_real().then_some((clock, begin_ns, periods)),
+        }
+    }
+
+    /// Waits until `offset_ns` after the start of the period, and counts an inner period; it is
+    /// missed if it begins `period_ns` late. Returns immediately where time is simulated.
+    pub fn wait(&mut self, offset_ns: u64, period_ns: u64) {
+        if let Some((clock, begin_ns, periods)) = &mut self.pace {
+            let lateness_ns = clock.wait_until(*begin_ns + offset_ns);
+            periods.lateness.record(lateness_ns);
+            periods.count += 1;
+            periods.missed += u64::from(lateness_ns >= period_ns);
+        }
+    }
+}
+
+/// The periods of what a body steps several times in each of its own, under a real clock.
+#[derive(Debug, Clone, Default)]
+pub struct InnerPeriods {
+    /// Periods.
+    pub count: u64,
+    /// Those that began after their end.
+    pub missed: u64,
+    /// From the time of each to its start.
+    pub lateness: LatencyHistogram,
+}
+
 /// A plant that runs in steps of a fixed time.
 ///
 /// The methods without a default are the whole contract of the loop. The others give access to
@@ -300,6 +360,26 @@ pub trait Body: Send {
     /// # Panics
     /// If `action` does not have one number for each channel.
     fn step(&mut self, action: &[f32]) -> Step;
+
+    /// Applies a command of a loop: an action, and when it applies. A body that is stepped several
+    /// times in a period waits for the time of each.
+    ///
+    /// # Panics
+    /// As [`Body::step`].
+    fn advance(&mut self, command: &mut Command<'_>) -> Step {
+        self.step(command.action)
+    }
+
+    /// Whether a brain controls it. Before that it starts by itself: it is stepped with its safe
+    /// action, and no brain is queried.
+    fn is_ready(&self) -> bool {
+        true
+    }
+
+    /// The period of what it steps several times in each of its own, in seconds.
+    fn inner_period_s(&self) -> Option<f64> {
+        None
+    }
 
     /// A drawing of it as it is now: its geometry, or gauges of its channels.
     fn schematic(&self) -> Schematic {

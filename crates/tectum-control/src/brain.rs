@@ -31,6 +31,7 @@ use self::policy::spec::PolicySpec;
 use self::recipe::Conformance;
 use self::zero::ZeroSpec;
 use crate::body::BodySpec;
+use crate::body::motors::MotorRule;
 use crate::document::{Key, Located, Section, TomlSource};
 use crate::registry::AsTable;
 use crate::twin::LearningCounts;
@@ -359,6 +360,15 @@ impl BrainSpec {
             "contract {path}: brain {:?} is no policy",
             self.name()
         )))
+    }
+
+    /// The stage between its actions and the motors of a body, and the time between two actions, if
+    /// it states one.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    pub fn motors(&self, body: &BodySpec) -> Result<Option<(MotorRule, Option<f64>)>> {
+        self.settings().motors(body)
     }
 
     /// Checks the settings against a body, and records the brain's plans. Nothing is trained or

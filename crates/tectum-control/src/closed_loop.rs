@@ -57,7 +57,7 @@ use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, 
 use self::guard::{Guard, Guarded};
 use self::injection::{BrainFaults, FaultyBody, pending};
 use crate::body::task::{Measure, Task};
-use crate::body::{Body, BodySpec, Step};
+use crate::body::{Body, BodySpec, Command, InnerPeriods, Step};
 use crate::brain::{Brain, StandIn};
 use crate::clock::{Clock, SimClock};
 pub use controller::DeviceSpan;
@@ -100,6 +100,13 @@ pub struct ClosedLoop {
     reading: Vec<f32>,
     answer: Vec<f32>,
     held: Vec<f32>,
+    /// Whether the held action is the safe one because there was no answer.
+    is_held_safe: bool,
+    /// The same of the action before the present answer.
+    was_held_safe: bool,
+    /// The tick at which this run began, at 0 of its clock.
+    first_tick: u64,
+    inner: InnerPeriods,
     trace_at_end: bool,
     /// Of every period so far.
     trace: ContentHasher,
@@ -167,6 +174,10 @@ impl ClosedLoop {
             reading: vec![0.0; spec.observation.len()],
             answer: spec.safe_action.clone(),
             held: spec.safe_action.clone(),
+            is_held_safe: true,
+            was_held_safe: true,
+            first_tick: 0,
+            inner: InnerPeriods::default(),
             spec,
             body: FaultyBody::new(body, controller.switch.clone()),
             task: None,
@@ -290,6 +301,8 @@ impl ClosedLoop {
     fn with_brain(&self, brain: Snapshot) -> Result<Snapshot> {
         let mut snapshot = self.metrics.snapshot("loop");
         snapshot.insert("loop.held_action", Array::F32(self.held.clone()));
+        let is_safe = u64::from(self.is_held_safe);
+        snapshot.insert("loop.held_safe", Array::U64(vec![is_safe]));
         if let Some(body) = self.body.exact_state() {
             snapshot.insert("body.state", Array::F64(body.state()));
         }
@@ -313,6 +326,7 @@ impl ClosedLoop {
             )));
         }
         let held = snapshot.f32("loop.held_action", self.held.len())?;
+        let is_held_safe = snapshot.u64("loop.held_safe", 1)? == [1];
         let state = snapshot.f64("body.state", self.body.state()?.len())?;
         self.controller
             .brain_mut()
@@ -320,6 +334,7 @@ impl ClosedLoop {
         self.controller.restore(snapshot)?;
         self.body.set_state(state)?;
         self.held.copy_from_slice(held);
+        self.is_held_safe = is_held_safe;
         self.metrics = metrics;
         Ok(self.metrics.ticks)
     }
@@ -416,6 +431,8 @@ impl ClosedLoop {
         watch: &mut dyn FnMut(&Progress) -> ControlFlow<()>,
     ) -> Result<End> {
         let first = self.metrics.ticks;
+        self.first_tick = first;
+        self.inner = InnerPeriods::default();
         self.lateness = clock.is_real().then(LatencyHistogram::default);
         self.controller
             .brain_mut()
@@ -432,7 +449,7 @@ impl ClosedLoop {
                 .for_each(|lateness| lateness.record(lateness_ns));
             let lapsed = lateness_ns / self.dt_ns;
             if lapsed > 0 {
-                self.run_missed_periods(lapsed, sink)?;
+                self.run_missed_periods(lapsed, clock, sink)?;
             } else {
                 self.tick(begin_ns, lateness_ns, clock, sink)?;
             }
@@ -482,11 +499,13 @@ impl ClosedLoop {
             .for_each(|fault| self.session.record_injected_fault(fault));
         let has_lost_sensors = self.body.is_sensor_lost(tick);
         let (reading, action, session) = (&mut self.reading, &mut self.answer, &mut self.session);
+        self.was_held_safe = self.is_held_safe;
         let answer = self.controller.answer(&mut Period {
             tick,
             begin_ns,
             reading,
             has_lost_sensors,
+            is_starting: !self.body.is_ready(),
             action,
             clock,
             session,
@@ -504,7 +523,7 @@ impl ClosedLoop {
             !matches!(source, Source::Brain | Source::Late),
         );
         let safe_ticks = if missed > 0 {
-            self.run_late_answer(missed, sink)?
+            self.run_late_answer(missed, clock, sink)?
         } else {
             let timing = latency_ns
                 .filter(|_| clock.is_real())
@@ -514,7 +533,7 @@ impl ClosedLoop {
                 });
             self.held.copy_from_slice(&self.answer);
             self.metrics.deadline_misses += u64::from(is_late);
-            self.apply(is_late, is_fallback, timing, sink)?;
+            self.apply(is_late, is_fallback, timing, clock, sink)?;
             u64::from(is_fallback)
         };
         failure.map_or(Ok(()), |failure| {
@@ -531,13 +550,19 @@ impl ClosedLoop {
             .iter()
             .for_each(|stats| self.transfers.record(stats));
         self.last_latency_ns = answer.latency_ns.unwrap_or(self.last_latency_ns);
-        self.metrics.fallbacks += u64::from(!matches!(answer.source, Source::Brain | Source::Late));
+        self.metrics.fallbacks +=
+            u64::from(matches!(answer.source, Source::StandIn | Source::None));
         match (answer.source, self.settings.overrun) {
             (Source::Late, Overrun::Hold) => self.answer.copy_from_slice(&self.held),
             (Source::None, _) | (Source::Late, Overrun::Safe) => {
-                self.answer.copy_from_slice(&self.spec.safe_action)
+                self.answer.copy_from_slice(&self.spec.safe_action);
+                self.is_held_safe = true;
             }
-            (Source::Brain | Source::StandIn, _) => {}
+            (Source::Starting, _) => {
+                self.answer.copy_from_slice(&self.spec.safe_action);
+                self.is_held_safe = false;
+            }
+            (Source::Brain | Source::StandIn, _) => self.is_held_safe = false,
         }
         for (number, channel) in self.answer.iter_mut().zip(&self.spec.action) {
             *number = channel.applied(*number).unwrap_or(*number);
@@ -546,28 +571,42 @@ impl ClosedLoop {
 
     /// The periods that passed until an answer; it is held from then on, or from when the loop
     /// stopped waiting for it. Returns the number of those after that.
-    fn run_late_answer(&mut self, missed: u64, sink: &mut dyn Sink) -> Result<u64> {
+    fn run_late_answer(
+        &mut self,
+        missed: u64,
+        clock: &mut dyn Clock,
+        sink: &mut dyn Sink,
+    ) -> Result<u64> {
         let waited = if self.settings.stall_periods > 0 {
             missed.min(self.settings.stall_periods)
         } else {
             missed
         };
-        self.run_missed_periods(waited, sink)?;
+        // Until it arrives, the action before is held.
+        let is_answer_safe = std::mem::replace(&mut self.is_held_safe, self.was_held_safe);
+        self.run_missed_periods(waited, clock, sink)?;
         self.held.copy_from_slice(&self.answer);
-        self.run_missed_periods(missed - waited, sink)?;
+        self.is_held_safe = is_answer_safe;
+        self.run_missed_periods(missed - waited, clock, sink)?;
         Ok(missed - waited)
     }
 
     /// Steps periods without an answer.
-    fn run_missed_periods(&mut self, periods: u64, sink: &mut dyn Sink) -> Result<()> {
+    fn run_missed_periods(
+        &mut self,
+        periods: u64,
+        clock: &mut dyn Clock,
+        sink: &mut dyn Sink,
+    ) -> Result<()> {
         for _ in 0..periods.min(self.ticks - self.metrics.ticks) {
             if self.settings.overrun == Overrun::Safe {
                 self.held.copy_from_slice(&self.spec.safe_action);
+                self.is_held_safe = true;
             }
             self.body.observe(&mut self.observation);
             self.reading.copy_from_slice(&self.observation);
             self.metrics.deadline_misses += 1;
-            self.apply(true, false, None, sink)?;
+            self.apply(true, false, None, clock, sink)?;
         }
         Ok(())
     }
@@ -578,10 +617,19 @@ impl ClosedLoop {
         held: bool,
         fallback: bool,
         timing: Option<Timing>,
+        clock: &mut dyn Clock,
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let measure = self.measured();
-        let step = self.body.step(&self.held);
+        let begin_ns = (self.metrics.ticks - self.first_tick) * self.dt_ns;
+        let mut command = Command::timed(
+            &self.held,
+            self.is_held_safe,
+            clock,
+            begin_ns,
+            &mut self.inner,
+        );
+        let step = self.body.advance(&mut command);
         self.check_state(&step)?;
         let reward = self
             .task
@@ -618,6 +666,7 @@ impl ClosedLoop {
         if ends_episode {
             self.body.reset(self.metrics.next_episode(step.terminated));
             self.held.copy_from_slice(&self.spec.safe_action);
+            self.is_held_safe = true;
         }
         Ok(())
     }
@@ -686,6 +735,10 @@ impl ClosedLoop {
             }),
             latency: self.session.latency().clone(),
             lateness: self.lateness.clone(),
+            inner: self
+                .body
+                .inner_period_s()
+                .map(|period_s| (period_s, self.inner.clone())),
             transfers: self.transfers,
             device_at_end: self.controller.brain().device_now(),
             devices: self.controller.brain().devices().to_vec(),

@@ -152,6 +152,13 @@ impl<'d, 't> Section<'d, 't> {
             .filter(|_| self.source.is_record)
     }
 
+    /// The folder of the file that the document was read from.
+    pub(crate) fn folder(&self) -> Option<&'t Path> {
+        Path::new(self.source.origin)
+            .parent()
+            .filter(|_| Path::new(self.source.origin).is_file())
+    }
+
     /// Names the keys of an open table.
     pub fn names(&self) -> Vec<(String, Range<usize>)> {
         self.table
@@ -489,6 +496,44 @@ impl<'d, 't> Section<'d, 't> {
         };
         rows.map(Some)
             .ok_or_else(|| self.wrong(key.name, value, NEEDED))
+    }
+
+    /// Reads a lower and an upper bound, or a list of such pairs; infinite bounds are possible.
+    ///
+    /// # Errors
+    /// `Data` for another type, or a pair whose first bound is above the second, naming file and
+    /// line.
+    pub fn bounds<'k>(&mut self, key: impl Into<Key<'k>>) -> Result<Option<Vec<[f64; 2]>>> {
+        let key = key.into();
+        const NEEDED: &str = "a lower and an upper bound, or a list of such pairs";
+        let Some(value) = self.take(&key, || NEEDED.to_owned()) else {
+            return Ok(None);
+        };
+        let pair = |value: &Spanned<DeValue<'t>>| match value.get_ref() {
+            DeValue::Array(items) => match &items[..] {
+                [low, high] => Some([number_of(low)?, number_of(high)?]),
+                _ => None,
+            },
+            _ => None,
+        };
+        let pairs = match (pair(value), value.get_ref()) {
+            (Some(pair), _) => Some(vec![pair]),
+            (None, DeValue::Array(items)) if !items.is_empty() => {
+                items.iter().map(pair).collect::<Option<Vec<_>>>()
+            }
+            _ => None,
+        };
+        let pairs = pairs.filter(|pairs| pairs.iter().all(|[low, high]| low <= high));
+        pairs
+            .map(Some)
+            .ok_or_else(|| self.wrong(key.name, value, NEEDED))
+    }
+
+    /// Whether a key has a list.
+    pub(crate) fn is_list(&self, key: &str) -> bool {
+        self.table
+            .and_then(|table| table.get(key))
+            .is_some_and(|value| matches!(value.get_ref(), DeValue::Array(_)))
     }
 
     /// Reads a list of texts.

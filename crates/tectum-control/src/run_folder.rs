@@ -158,6 +158,15 @@ pub struct RunSummary {
     /// The same for the lateness.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lateness_histogram: Option<Vec<(f64, u64)>>,
+    /// The period of the motors, where the body has several in each period of its own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub motor_period_ms: Option<f64>,
+    /// Their periods that began after their end, under a real clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub motor_deadline_misses: Option<u64>,
+    /// Time from the beginning of each until it began, under a real clock.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub motor_lateness_ms: Option<Latency>,
     /// What the operating system granted for the loop's threads and memory, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real_time: Option<GrantedRealTime>,
@@ -214,6 +223,8 @@ impl RunSummary {
             End::Failed(error) => ("failed", Some(error.to_string())),
         };
         let device = &outcome.receipt.device;
+        let inner = outcome.inner.as_ref().map(|(_, inner)| inner);
+        let inner = inner.filter(|inner| inner.count > 0);
         let of_span = |span: &DeviceSpan| DeviceUse {
             device: span.device.clone().unwrap_or_else(|| device.id.clone()),
             from_tick: span.from_tick,
@@ -254,6 +265,9 @@ impl RunSummary {
             lateness_ms: outcome.lateness.as_ref().map(LatencyHistogram::percentiles),
             tick_histogram: outcome.latency.bins(),
             lateness_histogram: outcome.lateness.as_ref().map(LatencyHistogram::bins),
+            motor_period_ms: outcome.inner.as_ref().map(|(period_s, _)| 1e3 * period_s),
+            motor_deadline_misses: inner.map(|inner| inner.missed),
+            motor_lateness_ms: inner.map(|inner| inner.lateness.percentiles()),
             real_time,
             emergency_stop_tick: outcome.stopped_at_tick,
             total_reward: outcome.metrics.total_reward,

@@ -208,7 +208,7 @@ fn contracts_that_do_not_fit_are_refused_each_with_its_reason() {
         (
             &mlp,
             format!("{all}chanels = [\"position\"]\n{action}"),
-            ":3: unknown key \"chanels\", perhaps \"channels\"; known: channels, source, value, clip, input, function, unit, offset, scale, history",
+            ":3: unknown key \"chanels\", perhaps \"channels\"; known: channels, as, source, value, network, input, function, quaternion, unit, offset, clip, scale, apply, history, order, fill, fill_value, round",
         ),
         (
             &mlp,
@@ -751,7 +751,7 @@ fn ports_of_policies_are_bound_as_their_contracts_state() {
         ),
         (
             "channels = [\"x\"]",
-            "observation 2: input task is int64: only `value` and the step are whole numbers",
+            "observation 2: input task is int64: only `value` and the step are whole numbers; `round = true` rounds others",
         ),
     ] {
         let folder = tempfile::tempdir().expect("a folder");

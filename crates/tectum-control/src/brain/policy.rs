@@ -20,6 +20,8 @@ pub mod contract;
 mod inference;
 mod loading;
 pub mod metadata;
+mod observer;
+mod rotation;
 mod schedule;
 pub mod spec;
 #[cfg(test)]
@@ -31,15 +33,19 @@ use std::sync::Arc;
 use tectum::route::Target;
 use tectum::snapshot::{Array, Snapshot};
 use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, Result, RunStats, Watch};
-use tectum_onnx::{Model, Network};
+use tectum_onnx::Model;
 
-use self::binding::{ActionKind, Binding, BoundInput, Drive, Fill, Number, NumberSource};
+use self::binding::action::{ActionKind, Drive};
+use self::binding::{Binding, Networks};
 use self::chunks::Chunks;
-use self::contract::{Contract, METADATA_KEY, TermFunction};
+use self::contract::{Contract, METADATA_KEY};
 use self::inference::{Inference, Runner, Worker};
+pub use self::observer::CommandInputs;
+use self::observer::{Observer, Present, bounded};
 use self::spec::PolicySpec;
 use super::{Brain, DeviceRecipe, Rebuild};
 use crate::body::BodySpec;
+use crate::body::motors::MotorRule;
 use crate::clock::ClockKind;
 
 /// A policy that runs on a body.
@@ -48,10 +54,9 @@ pub struct PolicyBrain {
     runner: Runner,
     device: Device,
     code: Vec<CodeObject>,
-    /// The values of each term over its history, for each input.
-    inputs: Vec<Vec<f32>>,
-    /// The row of the last action.
-    previous: Vec<f32>,
+    observer: Observer,
+    /// The last action: the row as the network gave it, after its bounds, and as it was sent.
+    previous: [Vec<f32>; 3],
     chunks: Chunks,
     /// The inference whose answer is awaited, and its inputs.
     flight: Option<Flight>,
@@ -91,7 +96,7 @@ struct Counts {
 /// What it is built from, kept on the host to rebuild it on another device.
 pub(super) struct PolicyRecipe {
     spec: PolicySpec,
-    network: Network,
+    networks: Networks,
     binding: Binding,
     files: Vec<InputFile>,
     clock: ClockKind,
@@ -106,10 +111,15 @@ impl PolicyRecipe {
         if let Some(file) = contract_file(path, named.as_deref()) {
             files.push(InputFile::of(&file)?);
         }
-        let (network, binding) = bound(&model, path, named.as_deref(), body)?;
+        let mut contract = contract_of(&model, path, named.as_deref(), body)?;
+        for file in contract.network_files(path) {
+            files.push(InputFile::of(&file)?);
+        }
+        let networks = contract.load(&model, path, body)?;
+        let binding = contract.bind(&networks, body)?;
         Ok(Self {
             spec: spec.clone(),
-            network,
+            networks,
             binding,
             files,
             clock,
@@ -117,17 +127,15 @@ impl PolicyRecipe {
     }
 
     fn on(self: &Arc<Self>, device: &Device) -> Result<PolicyBrain> {
-        let network = self.network.compile_as(device, self.spec.weights)?;
-        let code = network.code();
-        let inference = Inference::new(self, network)?;
+        let networks = std::iter::once(&self.networks.policy)
+            .chain(self.networks.before.iter().map(|(network, _)| network))
+            .map(|network| network.compile_as(device, self.spec.weights))
+            .collect::<Result<Vec<_>>>()?;
+        let code = networks.iter().flat_map(|network| network.code()).collect();
+        let inference = Inference::new(self, networks)?;
         let action = &self.binding.action;
         let is_threaded = action.schedule.is_asynchronous && self.clock == ClockKind::Real;
-        let inputs: Vec<Vec<f32>> = self
-            .binding
-            .inputs
-            .iter()
-            .map(|input| vec![0.0; input.len])
-            .collect();
+        let observer = Observer::new(&self.binding, CommandInputs::new(&self.binding));
         Ok(PolicyBrain {
             recipe: self.clone(),
             runner: if is_threaded {
@@ -137,9 +145,9 @@ impl PolicyRecipe {
             },
             device: device.clone(),
             code,
-            asked: inputs.clone(),
-            inputs,
-            previous: vec![0.0; action.width],
+            asked: observer.inputs.clone(),
+            observer,
+            previous: std::array::from_fn(|_| vec![0.0; action.width]),
             chunks: Chunks::new(&action.schedule, action.width),
             flight: None,
             next_start: 0,
@@ -173,28 +181,29 @@ impl PolicyBrain {
         target: impl Into<Target<'d>>,
     ) -> Result<Self> {
         let recipe = Arc::new(PolicyRecipe::new(spec, body, ClockKind::Sim)?);
-        let device = recipe.network.open_device(target)?;
+        let device = recipe.networks.policy.open_device(target)?;
         recipe.on(&device)
     }
 
-    /// Fills the inputs from an observation. Histories move at every tick, also where rows of a
-    /// chunk are left.
-    fn observe(&mut self, observation: &[f32]) {
-        let Self {
-            recipe,
-            inputs,
-            previous,
-            step,
-            ..
-        } = self;
-        for (input, values) in recipe.binding.inputs.iter().zip(inputs) {
-            fill(input, values, observation, previous, *step);
+    /// What a caller may set while it runs: the policy's commands.
+    pub fn commands(&self) -> CommandInputs {
+        self.observer.commands.clone()
+    }
+
+    /// Begins an episode with an inference on zeros, whose outputs the first observation has.
+    fn prime(&mut self) -> Result<()> {
+        self.observer.prime(&self.recipe.binding);
+        self.runner.start(&self.observer.inputs)?;
+        self.runner.take(|_| ())?;
+        for values in self.runner.states_mut() {
+            values.fill(0.0);
         }
+        Ok(())
     }
 
     /// Starts an inference on the present inputs.
     fn begin(&mut self) {
-        for (asked, values) in self.asked.iter_mut().zip(&self.inputs) {
+        for (asked, values) in self.asked.iter_mut().zip(&self.observer.inputs) {
             asked.copy_from_slice(values);
         }
         self.flight = Some(Flight {
@@ -231,10 +240,29 @@ impl PolicyBrain {
     }
 
     /// The action of the present row.
-    fn act(&self, action: &mut [f32]) -> Result<()> {
-        let (rule, row) = (&self.recipe.binding.action, &self.previous);
+    fn act(&mut self, observation: &[f32], action: &mut [f32]) -> Result<()> {
+        let Self {
+            recipe,
+            runner,
+            observer,
+            previous,
+            step,
+            ..
+        } = self;
+        let rule = &recipe.binding.action;
+        let (outputs, step) = (runner.fed_back(), *step);
+        let now = |source, previous: &[Vec<f32>; 3]| {
+            let present = Present {
+                observation,
+                previous,
+                outputs,
+                step,
+            };
+            observer.number(&recipe.binding, source, present)
+        };
         match &rule.kind {
             ActionKind::Index(choices) => {
+                let row = &previous[0];
                 let choice = Some(row[0])
                     .filter(|index| *index >= 0.0)
                     .and_then(|index| choices.get(index as usize));
@@ -246,81 +274,60 @@ impl PolicyBrain {
                     ))
                 })?);
             }
-            ActionKind::Choice(_) if row.iter().any(|number| number.is_nan()) => {
+            ActionKind::Choice(..) if previous[0].iter().any(|number| number.is_nan()) => {
                 action.fill(f32::NAN)
             }
-            ActionKind::Choice(choices) => {
-                let best =
-                    (0..row.len()).fold(
-                        0,
-                        |best, index| if row[index] > row[best] { index } else { best },
-                    );
+            ActionKind::Choice(choices, mask) => {
+                let row = &previous[0];
+                let is_allowed = |index: usize| {
+                    mask.get(index)
+                        .is_none_or(|source| now(*source, previous) > 0.5)
+                };
+                let best = (0..row.len()).filter(|index| is_allowed(*index)).fold(
+                    None,
+                    |best: Option<usize>, index| match best {
+                        Some(best) if row[index] <= row[best] => Some(best),
+                        _ => Some(index),
+                    },
+                );
+                let best = best.ok_or_else(|| Error::data("the mask allows no action"))?;
                 action.copy_from_slice(&choices[best]);
             }
             ActionKind::Continuous(channels) => {
+                let fade = match rule.fade_in {
+                    0 => 1.0,
+                    actions => (self.chunks.used as f64 / actions as f64).min(1.0),
+                };
+                for index in 0..rule.width {
+                    let mut number = fade * f64::from(previous[0][index]);
+                    number = bounded(number, rule.clip[index]);
+                    if let Some(clip) = rule.torque.get(index) {
+                        number = bounded(number, clip.bounds(observation));
+                    }
+                    previous[1][index] = number as f32;
+                }
                 for (action, drive) in action.iter_mut().zip(channels) {
-                    *action = match *drive {
-                        Drive::Row {
-                            index,
-                            scale,
-                            offset,
-                        } => (bounded(f64::from(row[index]), rule.clip) * scale + offset) as f32,
-                        Drive::Passive(safe) => safe,
+                    let Drive::Row(row) = drive else {
+                        if let Drive::Passive(safe) = drive {
+                            *action = *safe;
+                        }
+                        continue;
                     };
+                    let mut number = f64::from(previous[1][row.index]);
+                    if let Some((center, divisor)) = rule.unnormalize.get(row.index) {
+                        number = number * divisor + center;
+                    }
+                    number = number * row.scale + row.offset;
+                    if let Some((source, factor)) = row.add {
+                        number += factor * now(source, previous);
+                    }
+                    number = bounded(number, row.clip);
+                    previous[2][row.index] = number as f32;
+                    *action = (number * row.factor) as f32;
                 }
             }
         }
         Ok(())
-    }
-}
-
-/// Fills an input: each term's history moves back, and its new values come last. The first values
-/// of an episode fill the whole history.
-fn fill(input: &BoundInput, values: &mut [f32], observation: &[f32], previous: &[f32], step: u64) {
-    let mut start = 0;
-    for term in &input.fills {
-        let Fill { numbers, history } = term;
-        let (part, count) = (&mut values[start..start + term.len()], numbers.len());
-        part.copy_within(count.., 0);
-        let last = (history - 1) * count;
-        for (value, number) in part[last..].iter_mut().zip(numbers) {
-            *value = number.value(observation, previous, step);
-        }
-        if step == 0 {
-            for row in 0..history - 1 {
-                part.copy_within(last.., row * count);
-            }
-        }
-        start += term.len();
-    }
-}
-
-impl Number {
-    pub(super) fn value(&self, observation: &[f32], previous: &[f32], step: u64) -> f32 {
-        let raw = match self.source {
-            NumberSource::Channel(channel) => f64::from(observation[channel]),
-            NumberSource::Previous(index) => f64::from(previous[index]),
-            NumberSource::Constant(value) => value,
-            NumberSource::Step => step as f64,
-        };
-        let scaled = self.factor * raw;
-        let value = match self.function {
-            TermFunction::Identity => scaled,
-            TermFunction::Sin => scaled.sin(),
-            TermFunction::Cos => scaled.cos(),
-        };
-        (bounded(value - self.offset, self.clip) * self.scale) as f32
-    }
-}
-
-/// A number within bounds; NaN stays NaN, so that the loop sees it.
-fn bounded(value: f64, [low, high]: [f64; 2]) -> f64 {
-    if value < low {
-        low
-    } else if value > high {
-        high
-    } else {
-        value
     }
 }
 
@@ -330,18 +337,29 @@ impl Brain for PolicyBrain {
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
-        self.observe(observation);
+        if self.step == 0 && self.recipe.binding.is_primed {
+            self.prime()?;
+        }
+        let present = Present {
+            observation,
+            previous: &self.previous,
+            outputs: self.runner.fed_back(),
+            step: self.step,
+        };
+        self.observer.observe(&self.recipe.binding, present)?;
         let mut stats = self.receive()?;
         if self.flight.is_none() && self.chunks.used >= self.next_start {
             self.begin();
             stats = self.receive()?.or(stats);
         }
         let stats = stats.unwrap_or_default();
-        self.step += 1;
-        if self.chunks.next(&mut self.previous) {
+        if self.chunks.next(&mut self.previous[0]) {
             self.counts.late = 0;
-            return self.act(action).map(|()| stats);
+            let acted = self.act(observation, action);
+            self.step += 1;
+            return acted.map(|()| stats);
         }
+        self.step += 1;
         // Before the first chunk of an episode, the time of an inference is no fault of a device.
         self.counts.late = if self.chunks.has_any() {
             self.counts.late + 1
@@ -359,15 +377,16 @@ impl Brain for PolicyBrain {
     fn snapshot(&self) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         for (name, arrays) in [
-            ("input", &self.inputs[..]),
+            ("previous", &self.previous[..]),
             ("asked", &self.asked[..]),
             ("state", self.runner.states()),
+            ("fed_back", self.runner.fed_back()),
         ] {
             for (index, values) in arrays.iter().enumerate() {
                 snapshot.insert(format!("{name}{index}"), Array::F32(values.clone()));
             }
         }
-        snapshot.insert("previous", Array::F32(self.previous.clone()));
+        self.observer.save(&mut snapshot);
         self.chunks.save(&mut snapshot);
         let Counts {
             late,
@@ -390,19 +409,18 @@ impl Brain for PolicyBrain {
 
     /// An inference whose answer was awaited starts again, from its observation.
     fn restore(&mut self, snapshot: &Snapshot) -> Result<()> {
-        for (name, arrays) in [
-            ("input", &mut self.inputs[..]),
-            ("asked", &mut self.asked[..]),
-            ("state", self.runner.states_mut()),
-        ] {
+        let load = |name: &str, arrays: &mut [Vec<f32>]| -> Result<()> {
             for (index, values) in arrays.iter_mut().enumerate() {
                 let len = values.len();
                 values.copy_from_slice(snapshot.f32(&format!("{name}{index}"), len)?);
             }
-        }
-        let width = self.previous.len();
-        self.previous
-            .copy_from_slice(snapshot.f32("previous", width)?);
+            Ok(())
+        };
+        load("previous", &mut self.previous)?;
+        load("asked", &mut self.asked)?;
+        load("state", self.runner.states_mut())?;
+        load("fed_back", self.runner.fed_back_mut())?;
+        self.observer.load(&self.recipe.binding, snapshot)?;
         self.chunks.load(snapshot)?;
         let &[step, next_start, late, held, max_delay] = snapshot.u64("counts", 5)? else {
             return Err(Error::data("counts: five numbers are needed"));
@@ -431,10 +449,18 @@ impl Brain for PolicyBrain {
     }
 
     fn episode_ended(&mut self) {
-        for values in self.runner.states_mut().iter_mut().chain(&mut self.inputs) {
+        for values in self.runner.states_mut() {
             values.fill(0.0);
         }
-        self.previous.fill(0.0);
+        for values in self
+            .runner
+            .fed_back_mut()
+            .iter_mut()
+            .chain(&mut self.previous)
+        {
+            values.fill(0.0);
+        }
+        self.observer.clear(&self.recipe.binding);
         self.chunks.clear();
         (self.flight, self.next_start, self.step, self.counts.late) = (None, 0, 0, 0);
     }
@@ -449,9 +475,14 @@ impl Brain for PolicyBrain {
             "policy: {held} ticks had no row of a chunk, so that the action before was held"
         );
         let is_asynchronous = self.recipe.binding.action.schedule.is_asynchronous;
-        [delay, held]
+        let steered = "policy: a caller set commands while it ran".to_owned();
+        [delay, held, steered]
             .into_iter()
-            .zip([is_asynchronous, self.counts.held > 0])
+            .zip([
+                is_asynchronous,
+                self.counts.held > 0,
+                self.observer.is_steered,
+            ])
             .filter(|(_, applies)| *applies)
             .map(|(note, _)| note)
             .collect()
@@ -493,7 +524,27 @@ fn contract_file(path: &Path, named: Option<&Path>) -> Option<PathBuf> {
 
 /// The contract of a policy: the file that is named, else the file next to the model with its name
 /// and the ending `.toml`, else the one in the model's metadata, else what can be assumed.
+///
+/// The motors drive the channels of the action where they name no joints, and their default pose
+/// is its offset.
 fn contract_of(
+    model: &Model,
+    path: &Path,
+    contract: Option<&Path>,
+    body: &BodySpec,
+) -> Result<Contract> {
+    let mut contract = stated_contract(model, path, contract, body)?;
+    let action = &contract.action;
+    if let Some(motors) = &mut contract.motors {
+        motors.joints = motors.joints.take().or_else(|| action.channels.clone());
+        if motors.default.is_empty() {
+            motors.default.clone_from(&action.offset);
+        }
+    }
+    Ok(contract)
+}
+
+fn stated_contract(
     model: &Model,
     path: &Path,
     contract: Option<&Path>,
@@ -514,24 +565,34 @@ fn contract_of(
     }
 }
 
-/// Reads a policy's file with its contract, and checks it against a body.
+/// The stage between a policy's action and the motors of a body, and the time between two answers,
+/// as its contract states them; none if it states no stage.
+///
+/// # Errors
+/// As [`PolicyBrain::new`].
+pub fn motors(
+    model: &Path,
+    contract: Option<&Path>,
+    body: &BodySpec,
+) -> Result<Option<(MotorRule, Option<f64>)>> {
+    let contract = contract_of(&Model::open(model)?, model, contract, body)?;
+    Ok(contract.motors.map(|motors| (motors, contract.period_s)))
+}
+
+/// Reads a policy's file with its contract, and checks it against a body. The stage between its
+/// action and the motors is the contract's.
 ///
 /// # Errors
 /// As [`PolicyBrain::new`], without a device.
-pub fn check(model: &Path, contract: Option<&Path>, body: &BodySpec) -> Result<Binding> {
-    bound(&Model::open(model)?, model, contract, body).map(|(_, binding)| binding)
-}
-
-/// The network of a policy with the sizes and outputs that its contract needs, and the contract's
-/// binding to it and to a body.
-fn bound(
-    model: &Model,
-    path: &Path,
-    contract: Option<&Path>,
-    body: &BodySpec,
-) -> Result<(Network, Binding)> {
-    let mut contract = contract_of(model, path, contract, body)?;
-    let network = contract.load(model, path, body)?;
-    let binding = contract.bind(&network, body)?;
-    Ok((network, binding))
+pub fn check(path: &Path, contract: Option<&Path>, body: &BodySpec) -> Result<Binding> {
+    let model = Model::open(path)?;
+    let mut contract = contract_of(&model, path, contract, body)?;
+    let driven = match &contract.motors {
+        Some(motors) => motors
+            .spec(body, contract.period_s)
+            .map_err(|error| error.at(&contract.origin))?,
+        None => body.clone(),
+    };
+    let networks = contract.load(&model, path, &driven)?;
+    contract.bind(&networks, &driven)
 }

@@ -6,6 +6,7 @@ use tectum::{Device, Plan, Result, Watch};
 use {std::sync::Arc, tectum::Kernel, tectum_bench::conformance::Suite};
 
 use super::{Brain, StandIn};
+use crate::body::motors::MotorRule;
 use crate::body::{Body, BodySettings, BodySpec};
 use crate::clock::ClockKind;
 use crate::document::Section;
@@ -84,6 +85,15 @@ pub trait BrainSettings {
     /// # Errors
     /// Settings that do not fit the body; a file that cannot be read.
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe>;
+
+    /// The stage between its actions and the motors of a body, and the time between two actions, if
+    /// it states one.
+    ///
+    /// # Errors
+    /// A file that cannot be read.
+    fn motors(&self, _body: &BodySpec) -> Result<Option<(MotorRule, Option<f64>)>> {
+        Ok(None)
+    }
 
     /// How it is made as a stand-in, if it can be one.
     fn stand_in(&self) -> Option<BuildStandIn> {

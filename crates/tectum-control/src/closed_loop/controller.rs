@@ -71,6 +71,8 @@ pub(super) struct Period<'a> {
     pub reading: &'a mut [f32],
     /// An injected fault blinds the sensors.
     pub has_lost_sensors: bool,
+    /// The body starts by itself.
+    pub is_starting: bool,
     pub action: &'a mut [f32],
     pub clock: &'a mut dyn Clock,
     pub session: &'a mut Session,
@@ -94,6 +96,8 @@ pub(super) enum Source {
     /// The brain is still computing an answer: the body is treated as for one that is late.
     Late,
     StandIn,
+    /// The body starts by itself, with its safe action.
+    Starting,
     /// There is no action: the body gets its safe one.
     #[default]
     None,

@@ -7,7 +7,7 @@ use std::f64::consts::TAU;
 use serde::Serialize;
 use tectum::{Error, Result, Session};
 
-use super::controller::{Answer, Controller, Failure, Passed, Period, Recovering};
+use super::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
 use super::stand_in::Backed;
 use super::stop_switch::StopSwitch;
 use crate::body::{ChannelKind, ObservationChannel};
@@ -87,6 +87,11 @@ impl Controller for Guarded {
         }
         if self.stopped_at.is_some() {
             Answer::default()
+        } else if period.is_starting {
+            Answer {
+                source: Source::Starting,
+                ..Answer::default()
+            }
         } else {
             self.inner.answer(period)
         }

@@ -7,6 +7,7 @@ use tectum::{ContentHasher, Error, LatencyHistogram, Receipt, Result};
 use super::controller::DeviceSpan;
 use super::metrics::{Metrics, TransfersPerTick};
 use super::settings::Overrun;
+use crate::body::InnerPeriods;
 use crate::body::task::Measure;
 use crate::twin::LearningCounts;
 use tectum::snapshot::Snapshot;
@@ -29,7 +30,8 @@ pub struct TickRecord<'a> {
     pub reward: f64,
     /// The answer was late, so `action` is not the brain's answer to `observation`.
     pub held: bool,
-    /// The brain failed, so `action` is the safe one.
+    /// No brain answered, so `action` is the safe one: the brain failed, or the body starts by
+    /// itself.
     pub fallback: bool,
     /// The episode ended with this period; the next begins at a new start.
     pub terminated: bool,
@@ -194,6 +196,9 @@ pub struct Outcome {
     pub latency: LatencyHistogram,
     /// How late the loop woke up for its periods since then; none under a clock that is not real.
     pub lateness: Option<LatencyHistogram>,
+    /// The period of what the body steps several times in each of its own, in seconds, and its
+    /// periods under a real clock.
+    pub inner: Option<(f64, InnerPeriods)>,
     /// Transfers of an answer.
     pub transfers: TransfersPerTick,
     /// Id of the device that answered at the end; none for plain host arithmetic, or if no brain

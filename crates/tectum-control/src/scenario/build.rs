@@ -7,17 +7,23 @@ use tectum::{Device, Result, Watch, WorkProgress};
 use toml::{Table, Value};
 
 use super::{BrainSpec, Scenario};
+use crate::body::motors::Driven;
 use crate::body::task::Task;
 use crate::body::{self, Body, BodySpec, Start};
 use crate::brain::{Brain, BrainContext, DeviceRecipe, Recipe, StandIn};
 use crate::closed_loop::ClosedLoop;
 
-/// Makes the plant of a scenario, at the start of its seed.
+/// Makes the plant of a scenario, at the start of its seed. Where the brain states a stage between
+/// its actions and the motors, the plant is driven by it.
 ///
 /// # Errors
-/// As [`BodySettings::plant`](super::BodySettings::plant).
+/// As [`BodySettings::plant`](super::BodySettings::plant), [`BrainSpec::motors`] and
+/// [`Driven::new`].
 pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
     let mut plant = scenario.body.plant()?;
+    if let Some((motors, period_s)) = scenario.brain.motors(plant.spec())? {
+        plant = Box::new(Driven::new(plant, &motors, period_s)?);
+    }
     plant.reset(scenario.run.seed);
     Ok(plant)
 }

@@ -9,18 +9,21 @@ use tectum::{Error, LaunchTime, Result, RunStats};
 use tectum_onnx::CompiledNetwork;
 
 use super::PolicyRecipe;
-use super::binding::ActionKind;
+use super::binding::action::ActionKind;
 use crate::real_time::drop_priority;
 
-/// A network with its inputs, its recurrent states and its answer.
+/// The networks of a policy with their inputs, its recurrent states and its answer.
 pub(super) struct Inference {
     pub recipe: Arc<PolicyRecipe>,
-    network: CompiledNetwork,
+    /// The policy, then those that run before it.
+    networks: Vec<CompiledNetwork>,
     inputs: Vec<Vec<f32>>,
     /// The inputs of integers and truth values; empty for inputs of floats.
     integers: Vec<Vec<i32>>,
     /// Recurrent states.
     states: Vec<Vec<f32>>,
+    /// Outputs that are fed back.
+    fed_back: Vec<Vec<f32>>,
     /// The output that is the action, with an index as a number.
     output: Vec<f32>,
     /// Of the last run, until it is taken.
@@ -28,8 +31,8 @@ pub(super) struct Inference {
 }
 
 impl Inference {
-    /// The network is ready: its drivers have compiled it.
-    pub fn new(recipe: &Arc<PolicyRecipe>, network: CompiledNetwork) -> Result<Self> {
+    /// The networks are ready: their drivers have compiled them.
+    pub fn new(recipe: &Arc<PolicyRecipe>, networks: Vec<CompiledNetwork>) -> Result<Self> {
         let binding = &recipe.binding;
         let len = binding.action.width * binding.action.schedule.chunk;
         let mut inference = Self {
@@ -48,64 +51,94 @@ impl Inference {
                 .iter()
                 .map(|state| vec![0.0; state.len])
                 .collect(),
+            fed_back: binding
+                .outputs
+                .iter()
+                .map(|(_, len)| vec![0.0; *len])
+                .collect(),
             output: vec![0.0; len],
             answer: None,
             recipe: recipe.clone(),
-            network,
+            networks,
         };
         // Drivers compile at the first launch: launch here, not in the first tick.
-        inference.feed()?;
-        for _ in 0..2 {
-            inference.network.run()?;
+        for network in 0..inference.networks.len() {
+            inference.feed(network)?;
+            for _ in 0..2 {
+                inference.networks[network].run()?;
+            }
         }
         Ok(inference)
     }
 
     fn set_inputs(&mut self, inputs: &[Vec<f32>]) {
         self.answer = None;
-        for (own, given) in self.inputs.iter_mut().zip(inputs) {
-            own.copy_from_slice(given);
+        for (own, values) in self.inputs.iter_mut().zip(inputs) {
+            own.copy_from_slice(values);
         }
     }
 
-    fn feed(&mut self) -> Result<()> {
+    /// Gives a network its inputs and states.
+    fn feed(&mut self, network: usize) -> Result<()> {
         let Self {
             recipe,
-            network,
+            networks,
             inputs,
             integers,
             states,
             ..
         } = self;
+        let compiled = &mut networks[network];
         for ((input, values), integers) in recipe.binding.inputs.iter().zip(inputs).zip(integers) {
+            if input.network != network {
+                continue;
+            }
             if input.is_integer {
                 for (integer, value) in integers.iter_mut().zip(values) {
                     *integer = *value as i32;
                 }
-                network.set_integers(&input.name, integers)?;
+                compiled.set_integers(&input.name, integers)?;
             } else {
-                network.set_floats(&input.name, values)?;
+                compiled.set_floats(&input.name, values)?;
             }
         }
-        for (state, values) in recipe.binding.states.iter().zip(states) {
-            network.set_floats(&state.input, values)?;
+        if network == 0 {
+            for (state, values) in recipe.binding.states.iter().zip(states) {
+                compiled.set_floats(&state.input, values)?;
+            }
         }
         Ok(())
     }
 
-    /// Runs the network, and keeps the states and the output that it gives.
+    /// Runs the networks, those before the policy first, and keeps the states and outputs that the
+    /// policy gives.
     fn run(&mut self) -> Result<RunStats> {
-        self.feed()?;
-        let stats = self.network.run()?;
+        for network in 1..self.networks.len() {
+            self.feed(network)?;
+            self.networks[network].run()?;
+            for link in &self.recipe.binding.links {
+                if link.network == network {
+                    let output = self.networks[network].floats(&link.output)?;
+                    self.inputs[link.input][link.start..][..link.len].copy_from_slice(output);
+                }
+            }
+        }
+        self.feed(0)?;
         let Self {
             recipe,
-            network,
+            networks,
             states,
+            fed_back,
             output,
             ..
         } = self;
+        let network = &mut networks[0];
+        let stats = network.run()?;
         for (state, values) in recipe.binding.states.iter().zip(states) {
             values.copy_from_slice(network.floats(&state.output)?);
+        }
+        for ((name, _), values) in recipe.binding.outputs.iter().zip(fed_back) {
+            values.copy_from_slice(network.floats(name)?);
         }
         let action = &recipe.binding.action;
         match action.kind {
@@ -119,7 +152,7 @@ impl Inference {
             _ => output
                 .iter_mut()
                 .zip(network.floats(&action.output)?)
-                .for_each(|(own, given)| *own = *given),
+                .for_each(|(own, other)| *own = *other),
         }
         Ok(stats)
     }
@@ -179,11 +212,33 @@ impl Runner {
         }
     }
 
+    /// Outputs that are fed back; asynchronous inferences have none.
+    pub fn fed_back(&self) -> &[Vec<f32>] {
+        match self {
+            Self::Here(inference) => &inference.fed_back,
+            Self::Thread(_) => &[],
+        }
+    }
+
+    pub fn fed_back_mut(&mut self) -> &mut [Vec<f32>] {
+        match self {
+            Self::Here(inference) => &mut inference.fed_back,
+            Self::Thread(_) => &mut [],
+        }
+    }
+
     /// The time of each launch of one more run; waits for the present one.
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
+        let all = |inference: &mut Inference| {
+            let mut launches = Vec::new();
+            for network in &mut inference.networks {
+                launches.extend(network.trace()?);
+            }
+            Ok(launches)
+        };
         match self {
-            Self::Here(inference) => inference.network.trace(),
-            Self::Thread(worker) => worker.shared.inference()?.network.trace(),
+            Self::Here(inference) => all(inference),
+            Self::Thread(worker) => all(&mut *worker.shared.inference()?),
         }
     }
 }

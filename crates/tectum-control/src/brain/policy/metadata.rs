@@ -4,9 +4,13 @@ use std::collections::BTreeMap;
 
 use tectum::{Error, Result};
 
-use super::binding::place_of;
-use super::contract::{ActionRule, Contract, METADATA_KEY, Term, TermFunction, TermSource};
+use super::contract::action::ActionRule;
+use super::contract::history::History;
+use super::contract::term::{ActionStage, Term, TermSource};
+use super::contract::{Contract, METADATA_KEY};
 use crate::body::BodySpec;
+use crate::body::motors::MotorRule;
+use crate::body::names::place_of;
 
 /// The key by which metadata of mjlab are known.
 const JOINTS: &str = "joint_names";
@@ -83,7 +87,7 @@ pub fn contract(
     let mut observation = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let source = match *name {
-            "actions" | "last_action" => TermSource::PreviousAction,
+            "actions" | "last_action" => TermSource::PreviousAction(ActionStage::Raw),
             "joint_pos" | "joint_vel" => TermSource::Channels(
                 joints
                     .iter()
@@ -94,8 +98,8 @@ pub fn contract(
         };
         let scale = nested("observation_terms_scale", index)?;
         let clip = match nested("observation_terms_clip", index)?[..] {
-            [low, high] if low <= high => Some([low, high]),
-            [] => None,
+            [low, high] if low <= high => vec![[low, high]],
+            [] => Vec::new(),
             _ => {
                 return Err(Error::data(format!(
                     "{origin}: observation_terms_clip of {name} is no lower and upper bound"
@@ -112,19 +116,16 @@ pub fn contract(
                 assumed.push("joint_pos is relative to default_joint_pos".to_owned());
                 positions
             }
-            _ => vec![0.0],
+            _ => Vec::new(),
         };
-        let scale = if scale.is_empty() { vec![1.0] } else { scale };
         observation.push(Term {
-            input: None,
             source,
-            function: TermFunction::Identity,
-            unit: None,
             offset,
             clip,
             scale,
-            history,
+            history: History::oldest_first(history),
             place: format!("observation_names {}, {name}", index + 1),
+            ..Term::default()
         });
     }
     let driven = driven(&joints, body, &mut assumed);
@@ -137,6 +138,8 @@ pub fn contract(
     if !offset.is_empty() {
         assumed.push("actions are added to default_joint_pos".to_owned());
     }
+    let gains = [numbers("joint_stiffness")?, numbers("joint_damping")?];
+    let motors = motors(body, &joints, &driven, gains, &mut assumed);
     let channels: Vec<String> = driven.iter().map(|joint| joints[*joint].clone()).collect();
     Ok(Contract {
         observation,
@@ -145,10 +148,9 @@ pub fn contract(
             scale: of_driven(numbers("action_scale")?, 1.0),
             offset: of_driven(offset, 0.0),
             chunk: 1,
-            stiffness: numbers("joint_stiffness")?,
-            damping: numbers("joint_damping")?,
             ..ActionRule::default()
         },
+        motors,
         assumed,
         origin: origin.to_owned(),
         ..Contract::default()
@@ -179,4 +181,42 @@ fn driven(joints: &[String], body: Option<&BodySpec>, assumed: &mut Vec<String>)
         ));
     }
     driven
+}
+
+/// The stage that drives joints by the gains of a file, where a body receives torques.
+fn motors(
+    body: Option<&BodySpec>,
+    joints: &[String],
+    driven: &[usize],
+    [stiffness, damping]: [Vec<f64>; 2],
+    assumed: &mut Vec<String>,
+) -> Option<MotorRule> {
+    if stiffness.is_empty() {
+        return None;
+    }
+    let of_driven = |gains: &[f64]| {
+        if gains.len() == joints.len() {
+            driven.iter().map(|joint| gains[*joint]).collect()
+        } else {
+            gains.to_vec()
+        }
+    };
+    let receives_torque = body.is_none_or(|body| {
+        driven.iter().all(|joint| {
+            let known = body.action.iter().map(|channel| channel.name.as_str());
+            place_of(&joints[*joint], known)
+                .is_some_and(|place| matches!(body.action[place].unit.as_str(), "N m" | "N"))
+        })
+    });
+    if !receives_torque {
+        assumed.push(format!(
+            "joint_stiffness {stiffness:?} and joint_damping {damping:?} are not used: the body has its own"
+        ));
+        return None;
+    }
+    Some(MotorRule {
+        stiffness: of_driven(&stiffness),
+        damping: of_driven(&damping),
+        ..MotorRule::default()
+    })
 }

@@ -2,7 +2,7 @@
 
 use tectum::{Error, Result};
 
-use super::contract::ActionRule;
+use super::contract::action::ActionRule;
 
 /// The schedule of inferences and of the rows of their chunks.
 #[derive(Debug, Clone, PartialEq)]

@@ -9,6 +9,7 @@ use tectum::operation::product::panel_format::PanelFormat;
 
 use super::PolicyRecipe;
 use crate::body::BodySpec;
+use crate::body::motors::MotorRule;
 use crate::brain::recipe::{BrainContext, BrainSettings, Recipe};
 use crate::document::{Key, Section};
 
@@ -86,6 +87,10 @@ impl BrainSettings for PolicySpec {
                 PanelFormat::F32,
             )?,
         })
+    }
+
+    fn motors(&self, body: &BodySpec) -> Result<Option<(MotorRule, Option<f64>)>> {
+        super::motors(self.model_path(), self.contract_path().as_deref(), body)
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
