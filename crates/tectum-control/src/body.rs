@@ -376,6 +376,11 @@ pub trait Body: Send {
         true
     }
 
+    /// The body that it drives; none if it is itself the body.
+    fn into_inner(self: Box<Self>) -> Option<Box<dyn Body>> {
+        None
+    }
+
     /// The period of what it steps several times in each of its own, in seconds.
     fn inner_period_s(&self) -> Option<f64> {
         None

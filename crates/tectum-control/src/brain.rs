@@ -1,6 +1,7 @@
 //! Brains: controllers that compute an action from an observation, one tick at a time; and the list
 //! of all of them.
 
+pub mod commands;
 mod custom;
 #[cfg(feature = "field")]
 pub mod field;
@@ -17,6 +18,7 @@ pub mod zero;
 use serde::Serialize;
 use tectum::{CodeObject, Device, Error, InputFile, LaunchTime, Result, RunStats};
 
+use self::commands::CommandInputs;
 use self::custom::NAMES;
 #[cfg(feature = "field")]
 use self::field::spec::FieldSpec;
@@ -112,6 +114,17 @@ pub trait Brain: Send {
     /// brains that run on no device.
     fn rebuild(&self) -> Option<Rebuild> {
         None
+    }
+
+    /// What a caller may give it while it runs; none for a brain without commands.
+    fn commands(&self) -> Option<CommandInputs> {
+        None
+    }
+
+    /// The inputs of its networks at the last tick by name, to compare them with those of another
+    /// program.
+    fn network_inputs(&self) -> Vec<(String, Vec<f32>)> {
+        Vec::new()
     }
 
     /// The device that ticks run on; none for brains that are plain host arithmetic.

@@ -213,7 +213,7 @@ fn contracts_that_do_not_fit_are_refused_each_with_its_reason() {
         (
             &mlp,
             format!("{all}source = \"previous action\"\n{action}"),
-            ": [observation[0]] needs one of the keys channels, source and value",
+            ": [observation[0]] needs one of the keys channels, source, value and network",
         ),
         (
             &recurrent,

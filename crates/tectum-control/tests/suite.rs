@@ -12,6 +12,7 @@ mod guard;
 mod gymnasium_parity;
 mod learning;
 mod lqr;
+mod motors;
 mod other_rigs;
 mod own_body;
 mod parser_fuzz;

@@ -5,10 +5,14 @@ use std::path::PathBuf;
 use numpy::{PyArray1, PyUntypedArray, PyUntypedArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::PyDict;
 use tectum::snapshot::Snapshot;
 use tectum::{Device, Error, Result, RunStats};
 use tectum_control::body as bodies;
+use tectum_control::body::motors::MotorRule;
 use tectum_control::brain as brains;
+use tectum_control::brain::BrainSettings;
+use tectum_control::brain::commands::CommandInputs;
 
 use crate::array::{floats, numbers, shaped};
 use crate::body::{Lent, Raised, spec_of};
@@ -30,6 +34,9 @@ type Prediction<'py> = (Bound<'py, PyAny>, Option<Py<PyAny>>);
 pub struct NativeBrain {
     name: &'static str,
     spec: bodies::BodySpec,
+    commands: Option<CommandInputs>,
+    /// The stage between its actions and the motors of the body, and the time between two actions.
+    motors: Option<(MotorRule, Option<f64>)>,
     /// None while a loop owns it.
     inner: Exclusive<Option<Box<dyn brains::Brain>>>,
     /// The ticks that were called by hand.
@@ -46,8 +53,15 @@ impl NativeBrain {
             name: brain.name(),
             spec,
             runs: Runs::new(&device, &brain.code()),
+            commands: brain.commands(),
+            motors: None,
             inner: Exclusive::new(Some(brain)),
         })
+    }
+
+    /// The stage that drives a body by its actions, and the time between two actions.
+    pub fn motors(&self) -> Option<(MotorRule, Option<f64>)> {
+        self.motors.clone()
     }
 
     fn missing(&self) -> Error {
@@ -167,6 +181,42 @@ impl NativeBrain {
         Ok((shaped(py, actions, &shape)?, state))
     }
 
+    /// The names of the commands that `set_command` sets.
+    #[getter]
+    fn commands(&self) -> Vec<String> {
+        self.commands
+            .as_ref()
+            .map_or_else(Vec::new, |commands| commands.names().to_vec())
+    }
+
+    /// Sets a command of the policy's contract from the next tick on, instead of its schedule;
+    /// None returns to it. The value is clamped to the command's range. It may be called from any
+    /// thread, also while a loop runs the policy.
+    ///
+    /// Raises ValueError for a name that is no command, and for a number that is not finite.
+    #[pyo3(signature = (name, value))]
+    fn set_command(&self, py: Python<'_>, name: &str, value: Option<f64>) -> PyResult<()> {
+        let _call = process::enter(py)?;
+        let commands = self.commands.as_ref().ok_or_else(|| {
+            PyValueError::new_err(format!("brain {}: it has no commands", self.name))
+        })?;
+        commands.set(name, value).or_raise()
+    }
+
+    /// The inputs of the policy's networks at the last tick, float32 arrays of one dimension by
+    /// name: what its contract made of the observation.
+    #[getter]
+    fn network_inputs<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyDict>> {
+        let _call = process::enter(py)?;
+        let inner = self.inner.lock(py)?;
+        let brain = inner.as_deref().ok_or_else(|| self.missing()).or_raise()?;
+        let inputs = PyDict::new(py);
+        for (name, values) in brain.network_inputs() {
+            inputs.set_item(name, PyArray1::from_vec(py, values))?;
+        }
+        Ok(inputs)
+    }
+
     /// Begins another episode: recurrent state is cleared.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         let _call = process::enter(py)?;
@@ -203,7 +253,8 @@ fn is_any(flags: &Bound<'_, PyAny>) -> PyResult<bool> {
 ///
 /// `body` is a body, its `BodySpec`, or the name of a built-in one; `contract` a `policy.toml`
 /// other than the one next to the file. Names, units, order and sizes of the contract are checked
-/// against the body's channels.
+/// against the body's channels. Where the contract states [motors], `tick` returns targets of
+/// joints, and `run_loop` drives the body by them.
 ///
 /// Raises FileNotFoundError, DataError for a file or contract that is malformed, UnsupportedError
 /// listing operators that are not supported, ValueError naming the channel that does not fit.
@@ -223,8 +274,14 @@ pub fn policy(
         ..brains::policy::spec::PolicySpec::of(model.to_string_lossy())
     };
     run_long(py, move || {
-        let made = brains::policy::PolicyBrain::new(&settings, &spec, device.as_ref())?;
-        NativeBrain::new(Box::new(made), spec)
+        let motors = settings.motors(&spec)?;
+        let driven = match &motors {
+            Some((motors, period_s)) => motors.spec(&spec, *period_s)?,
+            None => spec,
+        };
+        let made = brains::policy::PolicyBrain::new(&settings, &driven, device.as_ref())?;
+        let brain = NativeBrain::new(Box::new(made), driven)?;
+        Ok(NativeBrain { motors, ..brain })
     })
 }
 

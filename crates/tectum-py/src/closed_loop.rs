@@ -11,6 +11,7 @@ use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
 use tectum::{Device, Result, WorkProgress};
 use tectum_control::body as bodies;
+use tectum_control::body::motors::{Driven, MotorRule};
 use tectum_control::brain as brains;
 use tectum_control::clock::{Clock, ClockKind};
 use tectum_control::closed_loop::{
@@ -408,8 +409,16 @@ pub fn run_loop(
         Ok(_) => None,
         Err(_) => Some(PythonBrain::new(brain, &raised)?),
     };
+    let motors = native_brain
+        .as_ref()
+        .ok()
+        .and_then(|brain| brain.get().motors());
+    let driven = match &motors {
+        Some((motors, period_s)) => motors.spec(&spec, *period_s).or_raise()?,
+        None => spec,
+    };
     let lent_brain = match native_brain {
-        Ok(native) => Some(native.get().lend(py, &spec)?),
+        Ok(native) => Some(native.get().lend(py, &driven)?),
         Err(_) => None,
     };
     let lent_body = native_body
@@ -436,6 +445,7 @@ pub fn run_loop(
         lent_brain,
         python_body,
         python_brain,
+        motors,
         raised,
     };
     let run = move |interrupt: &mut Interrupt| parts.run(&settings, &stop, interrupt);
@@ -454,6 +464,8 @@ struct Parts {
     lent_brain: Option<Lent<Box<dyn brains::Brain>>>,
     python_body: Option<PythonBody>,
     python_brain: Option<PythonBrain>,
+    /// The stage that drives the body by the brain's actions.
+    motors: Option<(MotorRule, Option<f64>)>,
     raised: Raised,
 }
 
@@ -472,6 +484,9 @@ impl Parts {
         let (Some(mut body), Some(brain)) = (body, brain) else {
             return Err(PyValueError::new_err("the loop has no body or no brain"));
         };
+        if let Some((motors, period_s)) = &self.motors {
+            body = Box::new(Driven::new(body, motors, *period_s).or_raise()?);
+        }
         body.reset(settings.seed);
         let spec = body.spec().clone();
         let device = brain
@@ -500,7 +515,10 @@ impl Parts {
         };
         let (body, brain) = closed_loop.into_parts();
         if let Some(lent) = &mut self.lent_body {
-            lent.value = Some(body);
+            lent.value = match self.motors {
+                Some(_) => body.into_inner(),
+                None => Some(body),
+            };
         }
         if let (Some(lent), Some(mut brain)) = (&mut self.lent_brain, brain) {
             brain.episode_ended();

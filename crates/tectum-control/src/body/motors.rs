@@ -37,17 +37,12 @@ const JOINT_STATE: usize = 4;
 /// A body whose actions are targets of joints.
 pub struct Driven {
     body: Box<dyn Body>,
-    spec: BodySpec,
-    joints: Vec<Joint>,
-    decimation: u64,
+    bound: Bound,
     /// Nanoseconds of a period of the body.
     period_ns: u64,
     /// Share of the way to a new target in one period of the body, and to a new torque.
     filter: f64,
     lag: f64,
-    start: Vec<Phase>,
-    safe: (MotorState, Vec<JointGains>),
-    gains: Vec<JointGains>,
     /// The state before the policy runs; all of them are over at its length.
     phase: usize,
     /// Periods of the driven body in that state.
@@ -55,6 +50,18 @@ pub struct Driven {
     memory: Vec<Memory>,
     observation: Vec<f32>,
     action: Vec<f32>,
+}
+
+/// A rule met with a body.
+#[derive(Debug)]
+struct Bound {
+    /// What a policy sees.
+    spec: BodySpec,
+    joints: Vec<Joint>,
+    decimation: u64,
+    start: Vec<Phase>,
+    safe: (MotorState, Vec<JointGains>),
+    gains: Vec<JointGains>,
 }
 
 /// A state before the policy runs.
@@ -75,7 +82,7 @@ struct Memory {
     /// Its position when the present state began.
     begin: f64,
     /// The last target of the policy.
-    wanted: f64,
+    command: f64,
 }
 
 impl MotorRule {
@@ -85,9 +92,32 @@ impl MotorRule {
     /// # Errors
     /// As [`Driven::new`].
     pub fn spec(&self, body: &BodySpec, period_s: Option<f64>) -> Result<BodySpec> {
+        self.bound(body, period_s).map(|bound| bound.spec)
+    }
+
+    /// The rule met with a body.
+    fn bound(&self, body: &BodySpec, period_s: Option<f64>) -> Result<Bound> {
         let joints = bind(self, body)?;
         let decimation = self.periods(body, period_s)?;
-        Ok(self.driven_spec(body, &joints, decimation))
+        let spec = driven_spec(body, &joints, decimation);
+        let driven = joints.iter().filter(|joint| joint.is_driven).count();
+        let gains: Vec<JointGains> = joints.iter().map(|joint| joint.gains).collect();
+        let of_state = |state: &rule::Gains| joint::gains_of(state, &gains, driven);
+        let phase = |start: &rule::StartRule| {
+            Ok(Phase {
+                state: start.state,
+                periods: ((start.seconds / spec.dt_s).round() as u64).max(1),
+                gains: of_state(&start.gains)?,
+            })
+        };
+        Ok(Bound {
+            start: self.start.iter().map(phase).collect::<Result<_>>()?,
+            safe: (self.safe.state, of_state(&self.safe.gains)?),
+            gains,
+            joints,
+            decimation,
+            spec,
+        })
     }
 
     /// The periods of the body in one of the policy.
@@ -117,21 +147,20 @@ impl MotorRule {
             _ => Ok(whole as u64),
         }
     }
+}
 
-    fn driven_spec(&self, body: &BodySpec, joints: &[Joint], decimation: u64) -> BodySpec {
-        let driven = || joints.iter().filter(|joint| joint.is_driven);
-        BodySpec {
-            name: body.name.clone(),
-            dt_s: body.dt_s * decimation as f64,
-            observation: body.observation.clone(),
-            action: driven()
-                .map(|joint| {
-                    let [low, high] = joint.target_range.map(|bound| bound as f32);
-                    ActionChannel::new(&joint.name, joint.unit(), low..=high)
-                })
-                .collect(),
-            safe_action: driven().map(|joint| joint.rest() as f32).collect(),
-        }
+fn driven_spec(body: &BodySpec, joints: &[Joint], decimation: u64) -> BodySpec {
+    let driven = || joints.iter().filter(|joint| joint.is_driven);
+    let target = |joint: &Joint| {
+        let [low, high] = joint.target_range.map(|bound| bound as f32);
+        ActionChannel::new(&joint.name, joint.unit(), low..=high)
+    };
+    BodySpec {
+        name: body.name.clone(),
+        dt_s: body.dt_s * decimation as f64,
+        observation: body.observation.clone(),
+        action: driven().map(target).collect(),
+        safe_action: driven().map(|joint| joint.rest() as f32).collect(),
     }
 }
 
@@ -143,24 +172,8 @@ impl Driven {
     /// different lengths; for a period that is no whole number of the body's.
     pub fn new(body: Box<dyn Body>, rule: &MotorRule, period_s: Option<f64>) -> Result<Self> {
         let inner = body.spec();
-        let joints = bind(rule, inner)?;
-        let decimation = rule.periods(inner, period_s)?;
-        let spec = rule.driven_spec(inner, &joints, decimation);
         let dt_s = inner.dt_s;
-        let driven = joints.iter().filter(|joint| joint.is_driven).count();
-        let own: Vec<JointGains> = joints.iter().map(|joint| joint.gains).collect();
-        let gains = |gains: &rule::Gains| joint::gains_of(gains, &own, driven);
-        let start = rule
-            .start
-            .iter()
-            .map(|start| {
-                Ok(Phase {
-                    state: start.state,
-                    periods: ((start.seconds / spec.dt_s).round() as u64).max(1),
-                    gains: gains(&start.gains)?,
-                })
-            })
-            .collect::<Result<_>>()?;
+        let bound = rule.bound(inner, period_s)?;
         let mut driven = Self {
             observation: vec![0.0; inner.observation.len()],
             action: inner.safe_action.clone(),
@@ -169,35 +182,25 @@ impl Driven {
                 -(-std::f64::consts::TAU * filter_hz * dt_s).exp_m1()
             }),
             lag: rule.lag_s.map_or(1.0, |lag_s| -(-dt_s / lag_s).exp_m1()),
-            safe: (rule.safe.state, gains(&rule.safe.gains)?),
-            start,
-            memory: vec![Memory::default(); joints.len()],
-            gains: own,
+            memory: vec![Memory::default(); bound.joints.len()],
             phase: 0,
             elapsed: 0,
-            spec,
-            joints,
-            decimation,
+            bound,
             body,
         };
         driven.begin_episode();
         Ok(driven)
     }
 
-    /// The body, as it is.
-    pub fn into_inner(self) -> Box<dyn Body> {
-        self.body
-    }
-
     /// Periods of the body in one of the driven body.
     pub fn decimation(&self) -> u64 {
-        self.decimation
+        self.bound.decimation
     }
 
     fn begin_episode(&mut self) {
         (self.phase, self.elapsed) = (0, 0);
         self.body.observe(&mut self.observation);
-        for (joint, memory) in self.joints.iter().zip(&mut self.memory) {
+        for (joint, memory) in self.bound.joints.iter().zip(&mut self.memory) {
             let position = joint.position(&self.observation);
             *memory = Memory {
                 target: if joint.control == Control::Position {
@@ -207,7 +210,7 @@ impl Driven {
                 },
                 torque: 0.0,
                 begin: position,
-                wanted: joint.rest(),
+                command: joint.rest(),
             };
         }
     }
@@ -217,13 +220,13 @@ impl Driven {
         let dt_s = self.body.spec().dt_s;
         self.body.observe(&mut self.observation);
         let list = match gains {
-            Gaining::Run => &self.gains,
-            Gaining::Safe => &self.safe.1,
-            Gaining::Start(phase) => &self.start[phase].gains,
+            Gaining::Run => &self.bound.gains,
+            Gaining::Safe => &self.bound.safe.1,
+            Gaining::Start(phase) => &self.bound.start[phase].gains,
         };
-        for ((joint, memory), gains) in self.joints.iter().zip(&mut self.memory).zip(list) {
+        for ((joint, memory), gains) in self.bound.joints.iter().zip(&mut self.memory).zip(list) {
             let goal = match state {
-                MotorState::Run => memory.wanted,
+                MotorState::Run => memory.command,
                 MotorState::Move if joint.control == Control::Position => {
                     memory.begin + share * (joint.default - memory.begin)
                 }
@@ -257,7 +260,7 @@ enum Gaining {
 
 impl Body for Driven {
     fn spec(&self) -> &BodySpec {
-        &self.spec
+        &self.bound.spec
     }
 
     fn reset(&mut self, seed: u64) {
@@ -278,34 +281,40 @@ impl Body for Driven {
         let action = command.action;
         assert_eq!(
             action.len(),
-            self.spec.action.len(),
+            self.bound.spec.action.len(),
             "{}: numbers of an action",
-            self.spec.name
+            self.bound.spec.name
         );
         let refused = action.iter().any(|number| !number.is_finite());
-        let (state, gains) = match self.start.get(self.phase) {
-            _ if command.is_safe || refused => (self.safe.0, Gaining::Safe),
+        let (state, gains) = match self.bound.start.get(self.phase) {
+            _ if command.is_safe || refused => (self.bound.safe.0, Gaining::Safe),
             Some(phase) => (phase.state, Gaining::Start(self.phase)),
             None => (MotorState::Run, Gaining::Run),
         };
         if state == MotorState::Run {
             let driven = self
+                .bound
                 .joints
                 .iter()
                 .zip(&mut self.memory)
                 .filter(|(joint, _)| joint.is_driven);
             for ((_, memory), number) in driven.zip(action) {
-                memory.wanted = f64::from(*number);
+                memory.command = f64::from(*number);
             }
         }
         let mut sum = Step {
             refused,
             ..Step::default()
         };
-        let all = self.start.get(self.phase).map_or(1, |phase| phase.periods) * self.decimation;
-        for period in 0..self.decimation {
+        let all = self
+            .bound
+            .start
+            .get(self.phase)
+            .map_or(1, |phase| phase.periods)
+            * self.bound.decimation;
+        for period in 0..self.bound.decimation {
             command.wait(period * self.period_ns, self.period_ns);
-            let share = (self.elapsed * self.decimation + period + 1) as f64 / all as f64;
+            let share = (self.elapsed * self.bound.decimation + period + 1) as f64 / all as f64;
             let step = self.step_body(state, gains, share.min(1.0));
             sum.reward += step.reward;
             (sum.terminated, sum.truncated) = (step.terminated, step.truncated);
@@ -316,10 +325,10 @@ impl Body for Driven {
         }
         if matches!(gains, Gaining::Start(_)) {
             self.elapsed += 1;
-            if self.elapsed >= self.start[self.phase].periods {
+            if self.elapsed >= self.bound.start[self.phase].periods {
                 (self.phase, self.elapsed) = (self.phase + 1, 0);
                 self.body.observe(&mut self.observation);
-                for (joint, memory) in self.joints.iter().zip(&mut self.memory) {
+                for (joint, memory) in self.bound.joints.iter().zip(&mut self.memory) {
                     memory.begin = joint.position(&self.observation);
                 }
             }
@@ -328,7 +337,11 @@ impl Body for Driven {
     }
 
     fn is_ready(&self) -> bool {
-        self.phase >= self.start.len()
+        self.phase >= self.bound.start.len()
+    }
+
+    fn into_inner(self: Box<Self>) -> Option<Box<dyn Body>> {
+        Some(self.body)
     }
 
     fn inner_period_s(&self) -> Option<f64> {
@@ -358,7 +371,7 @@ impl ExactState for Driven {
         }
         state.extend([self.phase as f64, self.elapsed as f64]);
         for memory in &self.memory {
-            state.extend([memory.target, memory.torque, memory.begin, memory.wanted]);
+            state.extend([memory.target, memory.torque, memory.begin, memory.command]);
         }
     }
 
@@ -367,7 +380,7 @@ impl ExactState for Driven {
         let len = state.len().checked_sub(own).ok_or_else(|| {
             Error::invalid(format!(
                 "{}: a state has at least {own} numbers, not {}",
-                self.spec.name,
+                self.bound.spec.name,
                 state.len()
             ))
         })?;
@@ -375,14 +388,14 @@ impl ExactState for Driven {
         if let Some(place) = own.iter().position(|number| !number.is_finite()) {
             return Err(Error::invalid(format!(
                 "{}: state number {} is {}",
-                self.spec.name,
+                self.bound.spec.name,
                 len + place,
                 own[place]
             )));
         }
         match self.body.exact_state_mut() {
             Some(inner) => inner.set_state(body)?,
-            None => return Err(lacks(&self.spec, "exact state")),
+            None => return Err(lacks(&self.bound.spec, "exact state")),
         }
         (self.phase, self.elapsed) = (own[0] as usize, own[1] as u64);
         for (memory, numbers) in self
@@ -394,7 +407,7 @@ impl ExactState for Driven {
                 target: numbers[0],
                 torque: numbers[1],
                 begin: numbers[2],
-                wanted: numbers[3],
+                command: numbers[3],
             };
         }
         Ok(())

@@ -40,9 +40,9 @@ use self::binding::{Binding, Networks};
 use self::chunks::Chunks;
 use self::contract::{Contract, METADATA_KEY};
 use self::inference::{Inference, Runner, Worker};
-pub use self::observer::CommandInputs;
 use self::observer::{Observer, Present, bounded};
 use self::spec::PolicySpec;
+use super::commands::CommandInputs;
 use super::{Brain, DeviceRecipe, Rebuild};
 use crate::body::BodySpec;
 use crate::body::motors::MotorRule;
@@ -98,6 +98,8 @@ pub(super) struct PolicyRecipe {
     spec: PolicySpec,
     networks: Networks,
     binding: Binding,
+    /// Shared by all brains of the recipe: one that is rebuilt has the same commands.
+    commands: CommandInputs,
     files: Vec<InputFile>,
     clock: ClockKind,
 }
@@ -115,11 +117,23 @@ impl PolicyRecipe {
         for file in contract.network_files(path) {
             files.push(InputFile::of(&file)?);
         }
+        if let Some(motors) = &contract.motors
+            && motors
+                .spec(body, contract.period_s)
+                .is_ok_and(|driven| driven != *body)
+        {
+            return Err(Error::invalid(format!(
+                "{}: the contract states [motors], and nothing drives the body {} by them",
+                contract.origin, body.name
+            )));
+        }
         let networks = contract.load(&model, path, body)?;
         let binding = contract.bind(&networks, body)?;
+        let names = binding.commands.iter().map(|rule| rule.name.clone());
         Ok(Self {
             spec: spec.clone(),
             networks,
+            commands: CommandInputs::new(names.collect()),
             binding,
             files,
             clock,
@@ -135,7 +149,7 @@ impl PolicyRecipe {
         let inference = Inference::new(self, networks)?;
         let action = &self.binding.action;
         let is_threaded = action.schedule.is_asynchronous && self.clock == ClockKind::Real;
-        let observer = Observer::new(&self.binding, CommandInputs::new(&self.binding));
+        let observer = Observer::new(&self.binding, self.commands.clone());
         Ok(PolicyBrain {
             recipe: self.clone(),
             runner: if is_threaded {
@@ -183,11 +197,6 @@ impl PolicyBrain {
         let recipe = Arc::new(PolicyRecipe::new(spec, body, ClockKind::Sim)?);
         let device = recipe.networks.policy.open_device(target)?;
         recipe.on(&device)
-    }
-
-    /// What a caller may set while it runs: the policy's commands.
-    pub fn commands(&self) -> CommandInputs {
-        self.observer.commands.clone()
     }
 
     /// Begins an episode with an inference on zeros, whose outputs the first observation has.
@@ -499,6 +508,18 @@ impl Brain for PolicyBrain {
 
     fn device(&self) -> Option<&Device> {
         Some(&self.device)
+    }
+
+    fn commands(&self) -> Option<CommandInputs> {
+        let commands = &self.recipe.commands;
+        (!commands.names().is_empty()).then(|| commands.clone())
+    }
+
+    fn network_inputs(&self) -> Vec<(String, Vec<f32>)> {
+        let inputs = self.recipe.binding.inputs.iter().zip(&self.observer.inputs);
+        inputs
+            .map(|(input, values)| (input.name.clone(), values.clone()))
+            .collect()
     }
 
     fn notes(&self) -> &[String] {
