@@ -1,6 +1,8 @@
 //! `tectum init`: a contract for a policy, to fill in.
 
-use std::path::PathBuf;
+mod from;
+
+use std::path::{Path, PathBuf};
 
 use clap::Args;
 use tectum::{Error, Result, file};
@@ -22,14 +24,21 @@ const MAX_LISTED: usize = 16;
 /// The contract states which channels of a body make up the policy's input, and what its output
 /// does. It is read if it is next to the policy with the same name, or by --contract. What the
 /// file's metadata state is written into it; the rest of them is listed.
+///
+/// --from reads the contract from the files of a framework: deploy.yaml of unitree_rl_lab,
+/// base.yaml and config.yaml of rl_sar, env.yaml and agent.yaml of Isaac Lab, config.json of
+/// LeRobot, and the ZIP and vecnormalize.pkl of Stable-Baselines3. No code of a pickle is executed.
 #[derive(Args)]
 pub struct InitArgs {
-    /// The policy.
-    #[arg(value_name = "POLICY.onnx")]
-    policy: PathBuf,
+    /// The policy; --from alone needs none.
+    #[arg(value_name = "POLICY.onnx", required_unless_present = "from")]
+    policy: Option<PathBuf>,
     /// The body whose channels the contract names.
     #[arg(long, value_name = "NAME|FILE.plant")]
     body: Option<String>,
+    /// A file of the framework that trained the policy; several files if it has several.
+    #[arg(long, value_name = "FILE")]
+    from: Vec<PathBuf>,
     /// The file; next to the policy with the ending .toml if not given.
     #[arg(long, value_name = "FILE.toml", value_parser = FileEnding(&["toml"]))]
     out: Option<PathBuf>,
@@ -38,42 +47,25 @@ pub struct InitArgs {
 /// Runs the command.
 ///
 /// # Errors
-/// A policy that cannot be read; an unknown body; a file that exists or cannot be written.
+/// A policy or a framework's file that cannot be read; an unknown body; a file that exists or
+/// cannot be written.
 pub fn init(args: &InitArgs) -> Result<()> {
-    let policy = args.policy.display().to_string();
-    let model = Model::open(&args.policy)?;
-    let (network, others) = model
-        .load_supported(&[])
-        .map_err(|error| error.at(&policy))?;
-    for (output, error) in others {
-        messages::warning(format!("output {output} cannot be the action: {error}"));
-    }
     let spec = args
         .body
         .as_deref()
         .map(|name| named_body(name, None).map(|body| body.spec().clone()))
         .transpose()?;
-    let path = args
-        .out
-        .clone()
-        .unwrap_or_else(|| args.policy.with_extension("toml"));
-    let metadata = model.metadata();
-    let text = match metadata.get(METADATA_KEY) {
-        Some(own) => format!("# The contract in the metadata of {policy}.\n{own}\n"),
-        None => {
-            let origin = format!("metadata of {policy}");
-            let known = metadata::is_known(&metadata)
-                .then(|| metadata::contract(&metadata, &origin, spec.as_ref()))
-                .transpose()?;
-            Draft {
-                policy: &policy,
-                network: &network,
-                body: spec.as_ref(),
-                known: known.as_ref(),
-                unused: &metadata::unused(&metadata),
-            }
-            .text()
-        }
+    let base = args.policy.as_ref().or(args.from.first());
+    let path = match (&args.out, base) {
+        (Some(out), _) => out.clone(),
+        (None, Some(base)) => base.with_extension("toml"),
+        (None, None) => return Err(Error::invalid("init: a policy or --from is needed")),
+    };
+    let text = if args.from.is_empty() {
+        let policy = args.policy.as_deref().unwrap_or(Path::new(""));
+        of_policy(policy, spec.as_ref())?
+    } else {
+        of_framework(args, spec.as_ref())?
     };
     if !file::write_new(&path, text.as_bytes())? {
         return Err(Error::invalid(format!(
@@ -82,6 +74,51 @@ pub fn init(args: &InitArgs) -> Result<()> {
         )));
     }
     print(&format!("{}\n", path.display()))
+}
+
+/// The contract that a framework's files state.
+fn of_framework(args: &InitArgs, body: Option<&BodySpec>) -> Result<String> {
+    let model = args.policy.as_deref().map(Model::open).transpose()?;
+    let ports = model.as_ref().and_then(|model| {
+        let (input, output) = (model.inputs().first()?, model.outputs().first()?);
+        (model.inputs().len() == 1).then_some((input.name.as_str(), output.name.as_str()))
+    });
+    let contract = from::contract(&args.from, from::Around { body, ports })?;
+    Ok(format!(
+        "# Contract from {}: what the policy's numbers mean.\n\n{}",
+        contract.origin,
+        contract.to_toml(body)
+    ))
+}
+
+/// A contract to fill in, with what the metadata of a policy state.
+fn of_policy(path: &Path, body: Option<&BodySpec>) -> Result<String> {
+    let policy = path.display().to_string();
+    let model = Model::open(path)?;
+    let (network, others) = model
+        .load_supported(&[])
+        .map_err(|error| error.at(&policy))?;
+    for (output, error) in others {
+        messages::warning(format!("output {output} cannot be the action: {error}"));
+    }
+    let metadata = model.metadata();
+    if let Some(own) = metadata.get(METADATA_KEY) {
+        return Ok(format!(
+            "# The contract in the metadata of {policy}.\n{own}\n"
+        ));
+    }
+    let origin = format!("metadata of {policy}");
+    let known = metadata::is_known(&metadata)
+        .then(|| metadata::contract(&metadata, &origin, body))
+        .transpose()?;
+    let draft = Draft {
+        policy: &policy,
+        network: &network,
+        body,
+        known: known.as_ref(),
+        unused: &metadata::unused(&metadata),
+    };
+    Ok(draft.text())
 }
 
 /// A text of TOML. JSON's form of a text is one.

@@ -7,6 +7,7 @@ mod defects;
 mod field;
 mod generate;
 mod genome_reports;
+mod init_from;
 mod messages;
 mod plant;
 mod policy;

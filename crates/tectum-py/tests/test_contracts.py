@@ -78,7 +78,7 @@ def network(path, inputs, outputs, nodes, weights=()):
 
 
 def actor(path, width, gain=2.0, seed=5):
-    """A network of one layer, `actions` = gain tanh(obs weight), and the same in NumPy."""
+    """A network of one layer, `actions` = gain tanh(obs weight), and a call of it alone."""
     weight = np.random.default_rng(seed).normal(size=(width, N)) / np.sqrt(width)
     weight = weight.astype(np.float32)
     nodes = [
@@ -88,7 +88,8 @@ def actor(path, width, gain=2.0, seed=5):
     ]
     weights = {"weight": weight, "gain": np.float32(gain)}
     network(path, {"obs": [1, width]}, {"actions": [1, N]}, nodes, weights)
-    return lambda obs: gain * np.tanh(obs @ weight.astype(np.float64))
+    alone = tt.Network(path)
+    return lambda obs: alone.run({"obs": np.asarray(obs, np.float32).reshape(1, width)})["actions"][0].astype(np.float64)
 
 
 class Deployment:
@@ -120,7 +121,7 @@ def check(tmp_path, contract, width, deployment, body=None, gain=2.0, inputs="ob
         expected = deployment.observe(seen)
         found = policy.network_inputs[inputs]
         np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6, err_msg=f"tick {tick}")
-        action = deployment.act(infer(np.asarray(found, np.float64)), seen)
+        action = deployment.act(infer(found), seen)
         np.testing.assert_allclose(target, action, rtol=2e-6, atol=2e-6, err_msg=f"tick {tick}")
         deployment.tick += 1
 
@@ -243,11 +244,7 @@ as = "raw"
 {history}
 [[observation]]
 channels = ["clock.gait"]
-function = "sin"
-{history}
-[[observation]]
-channels = ["clock.gait"]
-function = "cos"
+function = "sin_cos"
 {history}
 """ + ACTION + "clip_target = [[-0.3, 0.3], [0.5, 0.9], [-1.6, -1.4], [-1, 1]]\n"
 
@@ -262,7 +259,7 @@ function = "cos"
             omega = np.clip(seen.omega, -0.7, 0.9) * [0.2, 0.3, 0.4]
             angle = 2 * np.pi * self.phase
             terms = [omega, gravity(seen.quat), np.array([1.0]), seen.q - Q0, seen.dq * 0.05, self.previous]
-            self.history.add([*terms, np.array([np.sin(angle)]), np.array([np.cos(angle)])])
+            self.history.add([*terms, np.array([np.sin(angle), np.cos(angle)])])
             return self.history.term_major()
 
         def act(self, action, seen):
@@ -841,7 +838,7 @@ clip_target = [[-0.2, 0.3], [0.4, 1.2], [-2.0, -1.0], [-0.5, 0.5]]
 def test_booster(tmp_path):
     contract = PERIOD + """
 [clocks.gait]
-period = 0.53
+period = 0.531
 [inputs.obs]
 frames = 3
 order = "oldest first"
@@ -867,7 +864,7 @@ as = "sent"
             w, x, y, z = seen.quat / np.linalg.norm(seen.quat)
             roll = np.arctan2(2 * (w * x + y * z), 1 - 2 * (x * x + y * y))
             pitch = np.arcsin(np.clip(2 * (w * y - z * x), -1, 1))
-            angle = 2 * np.pi * ((self.tick * DT / 0.53) % 1)
+            angle = 2 * np.pi * ((self.tick * DT / 0.531) % 1)
             self.history.add([np.concatenate([[roll, pitch, angle], self.previous])])
             return np.clip(self.history.frame_major([2, 1, 0]), -1, 1)
 

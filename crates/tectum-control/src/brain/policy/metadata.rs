@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
+use serde_json::Value;
 use tectum::{Error, Result};
 
 use super::contract::action::ActionRule;
+use super::contract::command::CommandRule;
 use super::contract::history::History;
 use super::contract::term::{ActionStage, Term, TermSource};
 use super::contract::{Contract, METADATA_KEY};
@@ -14,9 +16,11 @@ use crate::body::names::place_of;
 
 /// The key by which metadata of mjlab are known.
 const JOINTS: &str = "joint_names";
+/// The key by which metadata of holosoma are known, whose values are JSON.
+const DOFS: &str = "dof_names";
 
 /// The keys that [`contract`] uses.
-const USED: [&str; 9] = [
+const USED: [&str; 14] = [
     JOINTS,
     "observation_names",
     "observation_terms_scale",
@@ -26,20 +30,25 @@ const USED: [&str; 9] = [
     "action_scale",
     "joint_stiffness",
     "joint_damping",
+    "observation_history_lengths",
+    DOFS,
+    "kp",
+    "kd",
+    "command_ranges",
 ];
 
 /// Whether metadata of a file make a contract.
 pub fn is_known(metadata: &BTreeMap<&str, &str>) -> bool {
-    metadata.contains_key(JOINTS)
+    metadata.contains_key(JOINTS) || metadata.contains_key(DOFS)
 }
 
 /// The metadata of a file that make no part of its contract, by key.
 pub fn unused<'m>(metadata: &BTreeMap<&'m str, &'m str>) -> Vec<(&'m str, &'m str)> {
-    let is_mjlab = is_known(metadata);
+    let is_known = is_known(metadata);
     metadata
         .iter()
         .map(|(key, text)| (*key, *text))
-        .filter(|(key, _)| *key != METADATA_KEY && !(is_mjlab && USED.contains(key)))
+        .filter(|(key, _)| *key != METADATA_KEY && !(is_known && USED.contains(key)))
         .collect()
 }
 
@@ -55,6 +64,9 @@ pub fn contract(
     origin: &str,
     body: Option<&BodySpec>,
 ) -> Result<Contract> {
+    if metadata.contains_key(DOFS) {
+        return holosoma(metadata, origin);
+    }
     let list = |key: &str| -> Vec<&str> {
         metadata
             .get(key)
@@ -109,6 +121,9 @@ pub fn contract(
         let history = nested("observation_terms_history_length", index)?
             .first()
             .copied()
+            .or(nested("observation_history_lengths", index)?
+                .first()
+                .copied())
             .unwrap_or(0.0)
             .max(1.0) as usize;
         let offset = match (*name, numbers("default_joint_pos")?) {
@@ -218,5 +233,94 @@ fn motors(
         stiffness: of_driven(&stiffness),
         damping: of_driven(&damping),
         ..MotorRule::default()
+    })
+}
+
+/// The contract of a file with holosoma's keys: its joints, gains and commands. Its terms are not in
+/// the metadata by themselves.
+fn holosoma(metadata: &BTreeMap<&str, &str>, origin: &str) -> Result<Contract> {
+    let value = |key: &str| -> Result<Option<Value>> {
+        let parse = |text: &&str| {
+            serde_json::from_str(text)
+                .map_err(|error| Error::data(format!("{origin}: {key}: no JSON: {error}")))
+        };
+        metadata.get(key).map(parse).transpose()
+    };
+    let numbers = |key: &str| -> Result<Vec<f64>> {
+        let list = value(key)?;
+        let list = list.as_ref().and_then(Value::as_array);
+        let number = |item: &Value| {
+            item.as_f64()
+                .ok_or_else(|| Error::data(format!("{origin}: {key}: {item} is no number")))
+        };
+        list.into_iter().flatten().map(number).collect()
+    };
+    let names = value(DOFS)?;
+    let names: Vec<String> = names
+        .as_ref()
+        .and_then(Value::as_array)
+        .map(|names| {
+            names
+                .iter()
+                .filter_map(|name| name.as_str().map(str::to_owned))
+                .collect()
+        })
+        .unwrap_or_default();
+    let (stiffness, damping) = (numbers("kp")?, numbers("kd")?);
+    if stiffness.len() != names.len() || damping.len() != names.len() {
+        return Err(Error::data(format!(
+            "{origin}: kp and kd have {} and {} numbers for {} joints",
+            stiffness.len(),
+            damping.len(),
+            names.len()
+        )));
+    }
+    let ranges = value("command_ranges")?;
+    let mut commands = Vec::new();
+    for (name, range) in ranges
+        .as_ref()
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+    {
+        let bounds: Vec<f64> = range
+            .as_array()
+            .map(|range| range.iter().filter_map(Value::as_f64).collect())
+            .unwrap_or_default();
+        if let [low, high] = bounds[..] {
+            commands.push(CommandRule {
+                name: name.clone(),
+                value: 0.0,
+                unit: None,
+                range: [low, high],
+                schedule: Vec::new(),
+                is_linear: false,
+            });
+        }
+    }
+    Ok(Contract {
+        commands,
+        action: ActionRule {
+            channels: Some(names.clone()),
+            clip: vec![[-100.0, 100.0]],
+            scale: vec![0.25],
+            chunk: 1,
+            ..ActionRule::default()
+        },
+        motors: Some(MotorRule {
+            joints: Some(names),
+            stiffness,
+            damping,
+            ..MotorRule::default()
+        }),
+        assumed: vec![
+            "actions are clipped to ±100, and multiplied by 0.25 (1.0 for tracking)".to_owned(),
+        ],
+        unread: vec![
+            "the terms, which holosoma sorts by name within a group: each fills its history, the oldest first, with zeros before the first value".to_owned(),
+            "the default pose, which is the offset of the action".to_owned(),
+        ],
+        origin: origin.to_owned(),
+        ..Contract::default()
     })
 }

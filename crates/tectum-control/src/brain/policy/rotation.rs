@@ -28,6 +28,11 @@ pub(super) fn apply(
         TermFunction::Identity => {}
         TermFunction::Sin => numbers.iter_mut().for_each(|number| *number = number.sin()),
         TermFunction::Cos => numbers.iter_mut().for_each(|number| *number = number.cos()),
+        TermFunction::SinCos => {
+            other.clear();
+            other.extend(numbers.iter().flat_map(|angle| [angle.sin(), angle.cos()]));
+            std::mem::swap(numbers, other);
+        }
         TermFunction::Wrap => numbers
             .iter_mut()
             .for_each(|number| *number = (*number + PI).rem_euclid(TAU) - PI),
@@ -93,6 +98,7 @@ fn rotated(
         TermFunction::Identity
         | TermFunction::Sin
         | TermFunction::Cos
+        | TermFunction::SinCos
         | TermFunction::Wrap
         | TermFunction::Norm => {}
     }

@@ -90,6 +90,8 @@ pub enum TermFunction {
     Sin,
     /// The cosine of each angle.
     Cos,
+    /// Sine and cosine of each angle, one after the other.
+    SinCos,
     /// Each angle in [-π, π).
     Wrap,
     /// The Euclidean norm of all numbers.
@@ -115,10 +117,11 @@ pub enum TermFunction {
 }
 
 impl TermFunction {
-    pub(super) const NAMES: [(&'static str, Self); 14] = [
+    pub(super) const NAMES: [(&'static str, Self); 15] = [
         ("identity", Self::Identity),
         ("sin", Self::Sin),
         ("cos", Self::Cos),
+        ("sin_cos", Self::SinCos),
         ("wrap", Self::Wrap),
         ("norm", Self::Norm),
         ("gravity", Self::Gravity),
@@ -139,7 +142,7 @@ impl TermFunction {
 
     /// Whether it takes angles, which are converted to radians.
     pub fn is_of_angles(self) -> bool {
-        matches!(self, Self::Sin | Self::Cos | Self::Wrap)
+        matches!(self, Self::Sin | Self::Cos | Self::SinCos | Self::Wrap)
     }
 
     /// Whether the first four numbers of each group are a quaternion.
@@ -150,7 +153,7 @@ impl TermFunction {
     /// How many numbers a rotation takes and gives; none for other functions.
     pub fn group(self) -> Option<(usize, usize)> {
         match self {
-            Self::Identity | Self::Sin | Self::Cos | Self::Wrap | Self::Norm => None,
+            Self::Identity | Self::Sin | Self::Cos | Self::SinCos | Self::Wrap | Self::Norm => None,
             Self::Gravity | Self::Euler => Some((4, 3)),
             Self::RollPitch => Some((4, 2)),
             Self::Heading => Some((4, 1)),
@@ -166,6 +169,7 @@ impl TermFunction {
     pub fn len(self, count: usize) -> Option<usize> {
         match (self, self.group()) {
             (Self::Norm, _) => Some(1),
+            (Self::SinCos, _) => Some(2 * count),
             (_, None) => Some(count),
             (_, Some((takes, gives))) => {
                 (count > 0 && count.is_multiple_of(takes)).then_some(count / takes * gives)
