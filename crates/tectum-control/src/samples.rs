@@ -3,7 +3,8 @@
 use tectum::Sample;
 
 /// A recording of the simulated rig, which `examples/record_rig.rs` makes, and policies for
-/// CartPole-v1, which `models/policies.py` trains.
+/// CartPole-v1, which `models/policies.py` trains; `models/deployments.py` makes the two that are
+/// untrained.
 ///
 /// # Example
 /// ```
@@ -11,7 +12,7 @@ use tectum::Sample;
 /// assert_eq!(RigRecording::parse(SAMPLES[0].files[0].1)?.len(), 4200);
 /// # Ok::<(), tectum::Error>(())
 /// ```
-pub static SAMPLES: [Sample; 3] = [
+pub static SAMPLES: [Sample; 5] = [
     Sample {
         name: "sample-recording",
         about: "168 s of the simulated rig, swung up, balanced and disturbed, for train rig and train twin",
@@ -39,6 +40,52 @@ pub static SAMPLES: [Sample; 3] = [
             (
                 "cart_pole_recurrent.toml",
                 include_bytes!("../models/cart_pole_recurrent.toml"),
+            ),
+        ],
+    },
+    Sample {
+        name: "locomotion-policy",
+        about: "an untrained policy in the format of rsl_rl's export, with deploy.yaml and a quadruped for MuJoCo, for init --from",
+        files: &[
+            (
+                "policy.onnx",
+                include_bytes!("../models/locomotion/policy.onnx"),
+            ),
+            (
+                "deploy.yaml",
+                include_bytes!("../models/locomotion/deploy.yaml"),
+            ),
+            (
+                "scene.xml",
+                include_bytes!("../models/locomotion/scene.xml"),
+            ),
+        ],
+    },
+    Sample {
+        name: "act-policy",
+        about: "an untrained policy that gives chunks of ten actions, with config.json and statistics in LeRobot's format",
+        files: &[
+            ("policy.onnx", include_bytes!("../models/act/policy.onnx")),
+            ("config.json", include_bytes!("../models/act/config.json")),
+            (
+                "policy_preprocessor.json",
+                include_bytes!("../models/act/policy_preprocessor.json"),
+            ),
+            (
+                "policy_postprocessor.json",
+                include_bytes!("../models/act/policy_postprocessor.json"),
+            ),
+            (
+                "policy_preprocessor_step_0_normalizer_processor.safetensors",
+                include_bytes!(
+                    "../models/act/policy_preprocessor_step_0_normalizer_processor.safetensors"
+                ),
+            ),
+            (
+                "policy_postprocessor_step_0_unnormalizer_processor.safetensors",
+                include_bytes!(
+                    "../models/act/policy_postprocessor_step_0_unnormalizer_processor.safetensors"
+                ),
             ),
         ],
     },

@@ -35,10 +35,10 @@ pub fn contract(files: &[PathBuf], around: Around<'_>) -> Result<Contract> {
             ending.to_string_lossy().to_lowercase()
         })
     };
-    let of_ending = |wanted: &[&str]| {
+    let of_ending = |endings: &[&str]| {
         files
             .iter()
-            .filter(|path| wanted.contains(&ending(path).as_str()))
+            .filter(|path| endings.contains(&ending(path).as_str()))
             .map(PathBuf::as_path)
             .collect::<Vec<_>>()
     };

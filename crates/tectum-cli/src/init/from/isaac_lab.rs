@@ -61,7 +61,7 @@ pub fn contract(root: &Node<'_>, agent: Option<&Node<'_>>, around: Around<'_>) -
         .map(|node| node.number())
         .transpose()?;
     read_action(root, &names, &default, clip_actions, &mut contract)?;
-    read_actuators(&robot, &names, &default, &mut contract)?;
+    read_actuators(&robot, &mut contract)?;
     read_commands(root, &mut contract)?;
     read_observations(root, &names, &default, clip_actions, &mut contract)?;
     if let Some(agent) = agent {
@@ -167,13 +167,7 @@ fn read_action(
 }
 
 /// Gains and limits of the actuators' groups.
-fn read_actuators(
-    robot: &Node<'_>,
-    names: &[String],
-    default: &[f64],
-    contract: &mut Contract,
-) -> Result<()> {
-    let _ = default;
+fn read_actuators(robot: &Node<'_>, contract: &mut Contract) -> Result<()> {
     let Some(motors) = &mut contract.motors else {
         return Ok(());
     };
@@ -214,7 +208,6 @@ fn read_actuators(
             .unread
             .push("velocity_limit: a limit of the simulated motor".to_owned());
     }
-    let _ = names;
     Ok(())
 }
 

@@ -64,7 +64,7 @@ pub fn contract(files: &[&Path], around: Around<'_>) -> Result<Contract> {
     contract
         .observation
         .push(Term::of_channels(names, "the observation space"));
-    if let (Some((input, output)), true) = (around.ports, true) {
+    if let Some((input, output)) = around.ports {
         contract.input = Some(input.to_owned());
         contract.output = Some(output.to_owned());
     }
