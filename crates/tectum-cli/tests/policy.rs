@@ -304,7 +304,8 @@ fn init_uses_the_metadata_of_a_policy_and_lists_the_rest() {
     for part in [
         "# The file's metadata that this contract does not use:\n#   command_names: twist\n#   run_path: team/run/7\n",
         "[[observation]]\nchannels = [\"joint_pos.hip\", \"joint_pos.free\"]\noffset = [0.1, -0.2]\nclip = [-5.0, 5.0]\nscale = [2.0, 4.0]\n",
-        "[action]\nchannels = [\"hip\", \"free\"]\nscale = [0.25, 0.5]\noffset = [0.1, -0.2]\nstiffness = [20.0, 30.0]\n",
+        "[action]\nchannels = [\"hip\", \"free\"]\nscale = [0.25, 0.5]\noffset = [0.1, -0.2]\n",
+        "[motors]\nstiffness = [20.0, 30.0]\n",
     ] {
         assert!(text.contains(part), "{part}: {text}");
     }

@@ -24,6 +24,7 @@ pub mod rule;
 
 use tectum::{Error, Result};
 
+pub use self::joint::is_torque;
 use self::joint::{Joint, JointGains, bind};
 pub use self::rule::{Control, MotorRule, MotorState};
 use super::schematic::Schematic;

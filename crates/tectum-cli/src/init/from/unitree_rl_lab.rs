@@ -287,6 +287,7 @@ fn read_term(
             let period_s = node.need("params")?.need("period")?.number()?;
             // The evaluation that a reset makes advances the phase, and each one advances it.
             let start = 2.0 * contract.period_s.unwrap_or(0.0) / period_s;
+            let start = (start * 1e12).round() / 1e12;
             contract.clocks.push(ClockRule {
                 name: "gait".to_owned(),
                 period_s,

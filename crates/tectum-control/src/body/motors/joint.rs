@@ -398,6 +398,14 @@ impl<'a> Places<'a> {
     }
 }
 
+/// Whether a unit is one of a torque or a force.
+pub fn is_torque(unit: &str) -> bool {
+    let dimension = |unit: &str| Unit::parse(unit).map(|unit| unit.dimension);
+    unit == "N m"
+        || dimension(unit)
+            .is_some_and(|own| ["N*m", "N"].iter().any(|unit| dimension(unit) == Some(own)))
+}
+
 fn observed(body: &BodySpec, joint: &str, name: &str) -> Result<usize> {
     let known = || body.observation.iter().map(|channel| channel.name.as_str());
     place_of(name, known()).ok_or_else(|| {

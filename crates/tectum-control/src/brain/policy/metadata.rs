@@ -11,7 +11,7 @@ use super::contract::history::History;
 use super::contract::term::{ActionStage, Term, TermSource};
 use super::contract::{Contract, METADATA_KEY};
 use crate::body::BodySpec;
-use crate::body::motors::MotorRule;
+use crate::body::motors::{self, MotorRule};
 use crate::body::names::place_of;
 
 /// The key by which metadata of mjlab are known.
@@ -154,7 +154,7 @@ pub fn contract(
         assumed.push("actions are added to default_joint_pos".to_owned());
     }
     let gains = [numbers("joint_stiffness")?, numbers("joint_damping")?];
-    let motors = motors(body, &joints, &driven, gains, &mut assumed);
+    let motors = drive(body, &joints, &driven, gains, &mut assumed);
     let channels: Vec<String> = driven.iter().map(|joint| joints[*joint].clone()).collect();
     Ok(Contract {
         observation,
@@ -199,7 +199,7 @@ fn driven(joints: &[String], body: Option<&BodySpec>, assumed: &mut Vec<String>)
 }
 
 /// The stage that drives joints by the gains of a file, where a body receives torques.
-fn motors(
+fn drive(
     body: Option<&BodySpec>,
     joints: &[String],
     driven: &[usize],
@@ -220,7 +220,7 @@ fn motors(
         driven.iter().all(|joint| {
             let known = body.action.iter().map(|channel| channel.name.as_str());
             place_of(&joints[*joint], known)
-                .is_some_and(|place| matches!(body.action[place].unit.as_str(), "N m" | "N"))
+                .is_some_and(|place| motors::is_torque(&body.action[place].unit))
         })
     });
     if !receives_torque {
