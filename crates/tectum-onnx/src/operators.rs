@@ -21,6 +21,7 @@ mod scores;
 mod selection;
 mod sequences;
 mod signal;
+mod tree_attributes;
 mod trees;
 mod window;
 mod windows;

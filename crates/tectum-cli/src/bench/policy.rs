@@ -69,7 +69,7 @@ pub fn bench(path: &Path, settings: &Settings<'_>) -> Result<()> {
     }
     let mut runs = Vec::new();
     for id in settings.devices.split(',') {
-        let device = network.open_device(id.trim())?;
+        let device = Device::open(id.trim())?;
         for format in FORMATS {
             runs.push(Run::new(&network, &device, format)?);
         }

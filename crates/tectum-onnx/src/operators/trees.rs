@@ -1,14 +1,12 @@
 //! Ensembles of decision trees: all rows walk through all trees at once, one level at a time.
 
-use std::collections::HashMap;
-
-use rten_onnx::onnx::TensorProto;
 use tectum::{Error, Result};
 use tectum_graph::{BinaryOp, Comparison, IntegerOp, Node, Reduction};
 
 use super::Family;
 use super::linear_models::rows_of;
 use super::scores::{Labels, Transform, two_of_one};
+use super::tree_attributes::{WeightNames, aggregate, numbers, place};
 use crate::array::Array;
 use crate::element::ElementType;
 use crate::emit::{Call, Emit, Value, made};
@@ -24,193 +22,36 @@ const MAX_DEPTH: usize = 512;
 
 /// A node that compares an element of the input.
 #[derive(Debug, Clone, Copy)]
-struct Branch {
-    comparison: Comparison,
-    feature: usize,
-    value: f64,
+pub(super) struct Branch {
+    pub comparison: Comparison,
+    pub feature: usize,
+    pub value: f64,
     /// Places of what follows: a branch, or, from the number of branches on, a leaf.
-    on_true: usize,
-    on_false: usize,
+    pub on_true: usize,
+    pub on_false: usize,
     /// Whether a missing element, NaN, goes where the comparison is true.
-    missing_is_true: bool,
+    pub missing_is_true: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq)]
-enum Aggregate {
+pub(super) enum Aggregate {
     Sum,
     Average,
     Min,
     Max,
 }
 
-struct Ensemble {
-    branches: Vec<Branch>,
+pub(super) struct Ensemble {
+    pub branches: Vec<Branch>,
     /// The number of each leaf's target and its weight.
-    leaves: Vec<Vec<(usize, f64)>>,
+    pub leaves: Vec<Vec<(usize, f64)>>,
     /// Places of roots.
-    roots: Vec<usize>,
-    targets: usize,
-    aggregate: Aggregate,
-}
-
-fn comparison(name: &str) -> Result<Comparison> {
-    match name {
-        "BRANCH_LEQ" => Ok(Comparison::LessEqual),
-        "BRANCH_LT" => Ok(Comparison::Less),
-        "BRANCH_GTE" => Ok(Comparison::GreaterEqual),
-        "BRANCH_GT" => Ok(Comparison::Greater),
-        "BRANCH_EQ" => Ok(Comparison::Equal),
-        "BRANCH_NEQ" => Ok(Comparison::NotEqual),
-        other => Err(Error::data(format!("a node of mode {other:?}"))),
-    }
-}
-
-fn place(number: i64, what: &str) -> Result<usize> {
-    usize::try_from(number).map_err(|_| Error::data(format!("{what} {number}")))
-}
-
-/// Numbers as a list of floats, or as a tensor of another type.
-fn numbers(
-    emit: &mut Emit<'_>,
-    call: &Call<'_>,
-    list: &'static str,
-    tensor: &'static str,
-) -> Result<Vec<f64>> {
-    let tensor: Option<&TensorProto> = call.attributes.tensor(tensor)?;
-    match (call.attributes.floats(list)?, tensor) {
-        (_, Some(tensor)) => Ok(emit.tensor(tensor)?.to_f64()),
-        (Some(floats), None) => Ok(floats.into_iter().map(f64::from).collect()),
-        (None, None) => Ok(Vec::new()),
-    }
-}
-
-/// A list of the attributes, of as many integers as there are nodes.
-fn list(call: &Call<'_>, name: &'static str, count: usize) -> Result<Vec<i64>> {
-    let found = call.attributes.ints(name)?.unwrap_or_default();
-    if found.len() == count {
-        Ok(found)
-    } else {
-        Err(Error::data(format!(
-            "{name} has {} numbers for {count} nodes",
-            found.len()
-        )))
-    }
-}
-
-/// Attributes of the weights of leaves.
-struct WeightNames {
-    trees: &'static str,
-    nodes: &'static str,
-    ids: &'static str,
-    weights: &'static str,
-    tensor: &'static str,
+    pub roots: Vec<usize>,
+    pub targets: usize,
+    pub aggregate: Aggregate,
 }
 
 impl Ensemble {
-    /// As the operators of versions 1 and 3 write it: lists over all nodes of all trees.
-    fn read(
-        emit: &mut Emit<'_>,
-        call: &Call<'_>,
-        names: &WeightNames,
-        targets: usize,
-    ) -> Result<Self> {
-        let attributes = &call.attributes;
-        let trees = attributes.ints("nodes_treeids")?.unwrap_or_default();
-        let count = trees.len();
-        let (ids, features) = (
-            list(call, "nodes_nodeids", count)?,
-            list(call, "nodes_featureids", count)?,
-        );
-        let (on_true, on_false) = (
-            list(call, "nodes_truenodeids", count)?,
-            list(call, "nodes_falsenodeids", count)?,
-        );
-        let modes = attributes.strings("nodes_modes")?.unwrap_or_default();
-        let values = numbers(emit, call, "nodes_values", "nodes_values_as_tensor")?;
-        // How often a branch was taken, which no result depends on.
-        numbers(emit, call, "nodes_hitrates", "nodes_hitrates_as_tensor")?;
-        let missing = attributes
-            .ints("nodes_missing_value_tracks_true")?
-            .filter(|flags| flags.len() == count);
-        if count == 0 || modes.len() != count || values.len() != count {
-            return Err(Error::data(format!(
-                "{} modes and {} values for {count} nodes",
-                modes.len(),
-                values.len()
-            )));
-        }
-        // Branches first, then leaves.
-        let is_leaf: Vec<bool> = modes.iter().map(|mode| mode == "LEAF").collect();
-        let branches = is_leaf.iter().filter(|is_leaf| !**is_leaf).count();
-        let mut next = [0, branches];
-        let mut places = HashMap::new();
-        for (index, is_leaf) in is_leaf.iter().enumerate() {
-            let next = &mut next[usize::from(*is_leaf)];
-            if places.insert((trees[index], ids[index]), *next).is_some() {
-                return Err(Error::data(format!(
-                    "tree {} has node {} twice",
-                    trees[index], ids[index]
-                )));
-            }
-            *next += 1;
-        }
-        let find = |tree: i64, id: i64| {
-            let found = places.get(&(tree, id)).copied();
-            found.ok_or_else(|| Error::data(format!("tree {tree} has no node {id}")))
-        };
-        let mut all = Vec::with_capacity(branches);
-        let mut is_child = vec![false; count];
-        for index in (0..count).filter(|index| !is_leaf[*index]) {
-            let tree = trees[index];
-            let branch = Branch {
-                comparison: comparison(&modes[index])?,
-                feature: place(features[index], "feature")?,
-                value: values[index],
-                on_true: find(tree, on_true[index])?,
-                on_false: find(tree, on_false[index])?,
-                missing_is_true: missing.as_ref().is_some_and(|flags| flags[index] != 0),
-            };
-            (is_child[branch.on_true], is_child[branch.on_false]) = (true, true);
-            all.push(branch);
-        }
-        let mut roots: Vec<usize> = Vec::new();
-        let mut seen = std::collections::HashSet::new();
-        for index in 0..count {
-            let at = find(trees[index], ids[index])?;
-            if !is_child[at] {
-                roots.push(at);
-                if !seen.insert(trees[index]) {
-                    return Err(Error::data(format!("tree {} has two roots", trees[index])));
-                }
-            }
-        }
-        let weights = numbers(emit, call, names.weights, names.tensor)?;
-        let count = weights.len();
-        let (trees, nodes, ids) = (
-            list(call, names.trees, count)?,
-            list(call, names.nodes, count)?,
-            list(call, names.ids, count)?,
-        );
-        let mut leaves = vec![Vec::new(); next[1] - branches];
-        for (index, weight) in weights.into_iter().enumerate() {
-            let leaf = find(trees[index], nodes[index])?.checked_sub(branches);
-            let leaf = leaf.ok_or_else(|| {
-                Error::data(format!(
-                    "a weight of node {}, which is no leaf",
-                    nodes[index]
-                ))
-            })?;
-            leaves[leaf].push((place(ids[index], "target")?, weight));
-        }
-        Ok(Self {
-            branches: all,
-            leaves,
-            roots,
-            targets,
-            aggregate: Aggregate::Sum,
-        })
-    }
-
     /// The maximum number of branches from a root to a leaf.
     fn depth(&self) -> Result<usize> {
         // Depths below each branch; a branch that is being visited has none yet.
@@ -461,16 +302,6 @@ fn is_nan(emit: &mut Emit<'_>, x: Node) -> Result<Node> {
     emit.builder.compare(Comparison::NotEqual, x, x)
 }
 
-fn aggregate(name: &str) -> Result<Aggregate> {
-    match name {
-        "SUM" => Ok(Aggregate::Sum),
-        "AVERAGE" => Ok(Aggregate::Average),
-        "MIN" => Ok(Aggregate::Min),
-        "MAX" => Ok(Aggregate::Max),
-        other => Err(Error::data(format!("aggregate_function {other:?}"))),
-    }
-}
-
 /// Adds numbers that the file states for all targets.
 fn with_base(emit: &mut Emit<'_>, scores: Node, base: Vec<f64>, targets: usize) -> Result<Node> {
     if base.is_empty() {
@@ -569,119 +400,19 @@ fn classifier(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     Ok(vec![label, scores])
 }
 
-/// Ensembles of version 5: lists over all branches, and over all leaves.
+/// Ensembles of version 5.
 fn tree_ensemble(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
-    let attributes = &call.attributes;
-    let targets = place(attributes.int_or("n_targets", 1)?, "n_targets")?;
-    let mut tensor = |name: &'static str| -> Result<Vec<f64>> {
-        match attributes.tensor(name)? {
-            Some(tensor) => Ok(emit.tensor(tensor)?.to_f64()),
-            None => Ok(Vec::new()),
-        }
-    };
-    let (splits, modes) = (tensor("nodes_splits")?, tensor("nodes_modes")?);
-    let (weights, members) = (tensor("leaf_weights")?, tensor("membership_values")?);
-    tensor("nodes_hitrates")?;
-    let count = splits.len();
-    let (features, missing) = (
-        list(call, "nodes_featureids", count)?,
-        attributes.ints("nodes_missing_value_tracks_true")?,
-    );
-    let (on_true, on_false) = (
-        list(call, "nodes_truenodeids", count)?,
-        list(call, "nodes_falsenodeids", count)?,
-    );
-    let (true_leaf, false_leaf) = (
-        list(call, "nodes_trueleafs", count)?,
-        list(call, "nodes_falseleafs", count)?,
-    );
-    let targets_of = list(call, "leaf_targetids", weights.len())?;
-    let transform = match attributes.int_or("post_transform", 0)? {
+    let targets = place(call.attributes.int_or("n_targets", 1)?, "n_targets")?;
+    let transform = match call.attributes.int_or("post_transform", 0)? {
         0 => "NONE",
         1 => "SOFTMAX",
         2 => "LOGISTIC",
         3 => "SOFTMAX_ZERO",
         4 => "PROBIT",
-        _ => "unknown",
+        other => return Err(Error::data(format!("post_transform {other}"))),
     };
     let transform = Transform::named(transform)?;
-    let aggregate = match attributes.int_or("aggregate_function", 1)? {
-        0 => Aggregate::Average,
-        1 => Aggregate::Sum,
-        2 => Aggregate::Min,
-        3 => Aggregate::Max,
-        other => return Err(Error::data(format!("aggregate_function {other}"))),
-    };
-    let mut sets = members.split(|member| member.is_nan());
-    // A branch on a set becomes a chain of branches on its members, so places are not the file's.
-    let (mut branches, mut firsts) = (Vec::new(), Vec::new());
-    for index in 0..count {
-        const MODES: [&str; 6] = [
-            "BRANCH_LEQ",
-            "BRANCH_LT",
-            "BRANCH_GTE",
-            "BRANCH_GT",
-            "BRANCH_EQ",
-            "BRANCH_NEQ",
-        ];
-        let mode = modes.get(index).copied().unwrap_or(f64::NAN);
-        let (mode, values) = if mode == 6.0 {
-            let set = sets.next().filter(|set| !set.is_empty());
-            let set = set.ok_or_else(|| Error::data("a branch on a set has no members"))?;
-            ("BRANCH_EQ", set.to_vec())
-        } else {
-            let known = MODES.get(mode as usize).filter(|_| mode >= 0.0);
-            let known = known.ok_or_else(|| Error::data(format!("a node of mode {mode}")))?;
-            (*known, vec![splits[index]])
-        };
-        firsts.push(branches.len());
-        let missing = missing.as_ref().and_then(|flags| flags.get(index));
-        for (at, value) in values.iter().enumerate() {
-            branches.push(Branch {
-                comparison: comparison(mode)?,
-                feature: place(features[index], "feature")?,
-                value: *value,
-                on_true: index,
-                // None but the last leads to the next of the chain.
-                on_false: if at + 1 < values.len() {
-                    branches.len() + 1
-                } else {
-                    usize::MAX
-                },
-                missing_is_true: missing.is_some_and(|flag| *flag != 0),
-            });
-        }
-    }
-    let total = branches.len();
-    let target = |id: i64, is_leaf: i64| -> Result<usize> {
-        let id = place(id, "node")?;
-        let found = if is_leaf == 0 {
-            firsts.get(id).copied()
-        } else {
-            Some(total + id).filter(|_| id < weights.len())
-        };
-        found.ok_or_else(|| Error::data(format!("there is no node or leaf {id}")))
-    };
-    for branch in &mut branches {
-        let index = branch.on_true;
-        branch.on_true = target(on_true[index], true_leaf[index])?;
-        if branch.on_false == usize::MAX {
-            branch.on_false = target(on_false[index], false_leaf[index])?;
-        }
-    }
-    let roots = attributes.ints("tree_roots")?.unwrap_or_default();
-    let roots = roots.into_iter().map(|root| target(root, 0));
-    let leaves = targets_of
-        .iter()
-        .zip(&weights)
-        .map(|(target, weight)| Ok(vec![(place(*target, "target")?, *weight)]));
-    let ensemble = Ensemble {
-        roots: roots.collect::<Result<Vec<_>>>()?,
-        leaves: leaves.collect::<Result<Vec<_>>>()?,
-        branches,
-        targets,
-        aggregate,
-    };
+    let ensemble = Ensemble::read_joined(emit, call, targets)?;
     let x = call.input(0)?;
     let (scores, rows) = ensemble.scores(emit, x)?;
     let scores = transform.add(emit, scores)?;
