@@ -114,7 +114,7 @@ fn run(args: &RunArgs) -> Result<()> {
         && Path::new(model).exists()
     {
         let path = Path::new(model);
-        if !path.extension().is_some_and(|ending| ending == "onnx") {
+        if path.extension().is_none_or(|ending| ending != "onnx") {
             return model::bench(path, &args.device, args.json);
         }
         let settings = policy::Settings {

@@ -21,7 +21,7 @@ mod scores;
 mod selection;
 mod sequences;
 mod signal;
-mod tree_attributes;
+mod tree_ensemble;
 mod trees;
 mod window;
 mod windows;

@@ -6,7 +6,7 @@ use tectum_graph::{BinaryOp, Comparison, IntegerOp, Node, Reduction};
 use super::Family;
 use super::linear_models::rows_of;
 use super::scores::{Labels, Transform, two_of_one};
-use super::tree_attributes::{WeightNames, aggregate, numbers, place};
+use super::tree_ensemble::{Aggregate, Branch, Ensemble, WeightNames, aggregate, numbers, place};
 use crate::array::Array;
 use crate::element::ElementType;
 use crate::emit::{Call, Emit, Value, made};
@@ -19,37 +19,6 @@ pub(super) const FAMILY: Family = &[
 
 /// Levels that a tree may have: each adds operations.
 const MAX_DEPTH: usize = 512;
-
-/// A node that compares an element of the input.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Branch {
-    pub comparison: Comparison,
-    pub feature: usize,
-    pub value: f64,
-    /// Places of what follows: a branch, or, from the number of branches on, a leaf.
-    pub on_true: usize,
-    pub on_false: usize,
-    /// Whether a missing element, NaN, goes where the comparison is true.
-    pub missing_is_true: bool,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub(super) enum Aggregate {
-    Sum,
-    Average,
-    Min,
-    Max,
-}
-
-pub(super) struct Ensemble {
-    pub branches: Vec<Branch>,
-    /// The number of each leaf's target and its weight.
-    pub leaves: Vec<Vec<(usize, f64)>>,
-    /// Places of roots.
-    pub roots: Vec<usize>,
-    pub targets: usize,
-    pub aggregate: Aggregate,
-}
 
 impl Ensemble {
     /// The maximum number of branches from a root to a leaf.

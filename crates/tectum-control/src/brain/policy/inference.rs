@@ -76,7 +76,7 @@ impl Inference {
         self.answer = None;
         let seed = self.recipe.seed;
         for (index, network) in (0u64..).zip(&mut self.networks) {
-            // The upper half tells networks apart.
+            // Networks differ in the upper half.
             network.set_draws(seed ^ index << 32, number as u32);
         }
         for (own, values) in self.inputs.iter_mut().zip(inputs) {

@@ -1,5 +1,5 @@
-//! How files write ensembles of trees: lists over all nodes of all trees, of which a branch or a leaf
-//! is found by its numbers.
+//! Ensembles of decision trees as files write them: lists over all nodes of all trees, of which a
+//! branch or a leaf is found by its numbers.
 
 use std::collections::{HashMap, HashSet};
 
@@ -7,8 +7,38 @@ use rten_onnx::onnx::TensorProto;
 use tectum::{Error, Result};
 use tectum_graph::Comparison;
 
-use super::trees::{Aggregate, Branch, Ensemble};
 use crate::emit::{Call, Emit};
+
+/// A node that compares an element of the input.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Branch {
+    pub comparison: Comparison,
+    pub feature: usize,
+    pub value: f64,
+    /// Places of what follows: a branch, or, from the number of branches on, a leaf.
+    pub on_true: usize,
+    pub on_false: usize,
+    /// Whether a missing element, NaN, goes where the comparison is true.
+    pub missing_is_true: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(super) enum Aggregate {
+    Sum,
+    Average,
+    Min,
+    Max,
+}
+
+pub(super) struct Ensemble {
+    pub branches: Vec<Branch>,
+    /// The number of each leaf's target and its weight.
+    pub leaves: Vec<Vec<(usize, f64)>>,
+    /// Places of roots.
+    pub roots: Vec<usize>,
+    pub targets: usize,
+    pub aggregate: Aggregate,
+}
 
 /// The names of the attributes with the weights of leaves.
 pub(super) struct WeightNames {
