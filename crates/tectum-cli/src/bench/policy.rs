@@ -50,7 +50,7 @@ struct Row {
     weights: String,
     median_us: f64,
     p99_us: f64,
-    /// ONNX Runtime's median divided by this one: that of all rounds, the least and the greatest.
+    /// ONNX Runtime's median divided by this one: the median, minimum and maximum of the rounds.
     #[serde(skip_serializing_if = "Option::is_none")]
     onnxruntime: Option<[f64; 3]>,
 }
@@ -105,7 +105,7 @@ pub fn bench(path: &Path, settings: &Settings<'_>) -> Result<()> {
     let mut text = shown(&rows);
     text += &match peer {
         Ok(peer) => format!(
-            "\nonnxruntime {} on {threads} threads; a ratio above 1: Tectum is faster [least, greatest of {} rounds]\n",
+            "\nonnxruntime {} through Python, CPU threads: {threads}; a ratio above 1: Tectum is faster [minimum, maximum of {} rounds]\n",
             peer.version,
             peer_times.len()
         ),
@@ -159,8 +159,8 @@ fn shown(rows: &[Row]) -> String {
     let cells = rows.iter().map(|row| {
         let ratio = row
             .onnxruntime
-            .map_or_else(String::new, |[median, least, greatest]| {
-                format!("{median:.2} [{least:.2}, {greatest:.2}]")
+            .map_or_else(String::new, |[median, minimum, maximum]| {
+                format!("{median:.2} [{minimum:.2}, {maximum:.2}]")
             });
         vec![
             row.device.clone(),
