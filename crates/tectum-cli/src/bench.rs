@@ -3,6 +3,7 @@
 
 mod check;
 mod model;
+mod policy;
 mod show;
 mod sizes;
 mod speedup;
@@ -42,13 +43,14 @@ enum Action {
 
 #[derive(Args)]
 struct RunArgs {
-    /// What to measure: suites, or a model's folder or GGUF file.
+    /// What to measure: suites, a model's folder or GGUF file, or a policy's ONNX file.
     ///
-    /// A model is run in each format of its weights, compared with f32.
-    #[arg(required = true, value_name = "SUITE|MODEL")]
+    /// A model is run in each format of its weights, compared with f32; an inference of a policy
+    /// too, next to ONNX Runtime where python3 or the peers' environment has it.
+    #[arg(required = true, value_name = "SUITE|MODEL|POLICY.onnx")]
     suite: Vec<String>,
     /// The device: auto (the CPU: there is no one plan to route here), cpu, cuda:N, vulkan:N,
-    /// metal:N or dx12:N.
+    /// metal:N or dx12:N; of a policy several, with commas between them.
     #[arg(long, default_value = "auto")]
     device: String,
     #[command(flatten)]
@@ -111,7 +113,18 @@ fn run(args: &RunArgs) -> Result<()> {
         && chosen.iter().all(|suite| suite.name != *model)
         && Path::new(model).exists()
     {
-        return model::bench(Path::new(model), &args.device, args.json);
+        let path = Path::new(model);
+        if path.extension().is_none_or(|ending| ending != "onnx") {
+            return model::bench(path, &args.device, args.json);
+        }
+        let settings = policy::Settings {
+            devices: &args.device,
+            rounds: args.rounds as usize,
+            has_peer: args.peers != "none",
+            peers: args.peer_dir.clone().or_else(|| above("bench/peers")),
+            json: args.json,
+        };
+        return policy::bench(path, &settings);
     }
     let device = Device::open(&args.device)?;
     if let Some(unknown) = args

@@ -450,3 +450,38 @@ fn an_interrupted_bench_keeps_the_rows_so_far() {
     assert_eq!(code, Some(0));
     assert!(warning.contains("incomplete: "), "{warning}");
 }
+
+/// Without ONNX Runtime, on the policy that ships: a row for each format, of positive times.
+#[test]
+fn a_policy_is_timed_in_each_format() {
+    let place = Place::new("policy");
+    let written = Command::new(env!("CARGO_BIN_EXE_tectum"))
+        .args(["sample", "write", "cart-pole-policy", "p"])
+        .current_dir(&place.0)
+        .output()
+        .expect("the binary starts");
+    assert!(written.status.success(), "{}", text(&written.stderr));
+    let file = "p/cart_pole.onnx";
+    let measured = place.json(&format!(
+        "{file} --device cpu --rounds 2 --peers none --json"
+    ));
+    let rows = measured["rows"].as_array().expect("rows");
+    let formats: Vec<&str> = rows
+        .iter()
+        .filter_map(|row| row["weights"].as_str())
+        .collect();
+    assert_eq!(formats, ["f32", "f16", "int8"]);
+    for row in rows {
+        let [median, p99] = ["median_us", "p99_us"].map(|key| row[key].as_f64().expect("a time"));
+        assert!(
+            median > 0.0 && p99 >= median && row["device"] == "cpu",
+            "{row}"
+        );
+    }
+    let output = place.bench(&format!("{file} --device cpu --rounds 1 --peers none"));
+    let shown = text(&output.stdout);
+    assert!(
+        shown.contains("median") && shown.contains("int8"),
+        "{shown}"
+    );
+}

@@ -916,3 +916,46 @@ fn passive_joints_of_mjlab_are_observed_and_not_driven() {
     brain.tick(&[0.0, 10.0, 19.0], &mut action).expect("a tick");
     assert_eq!(action, [1.0 + 0.5 * 8.0, 3.0 + 0.25 * 16.0]);
 }
+
+/// Draws depend on the number of the inference, which a snapshot has: not on the tick of an
+/// episode, in which all episodes would be alike.
+#[test]
+fn sampled_actions_continue_after_a_snapshot_and_differ_between_episodes() {
+    let proto = model(GraphProto {
+        node: vec![
+            node("RandomNormalLike", "obs", "e", Vec::new()),
+            node("Add", "obs e", "actions", Vec::new()),
+        ],
+        input: vec![port("obs", DataType::FLOAT, &[1, 1])],
+        output: vec![port("actions", DataType::FLOAT, &[1, 1])],
+        ..GraphProto::default()
+    });
+    let body = body_of(&[("x", "m")], &[("u", "N")]);
+    let folder = tempfile::tempdir().expect("a folder");
+    let made = || made_on(&body, &folder, &proto, None).expect("it fits");
+    let ticks = |brain: &mut PolicyBrain| -> Vec<f32> {
+        let mut action = [f32::NAN];
+        (0..5)
+            .map(|_| {
+                brain.tick(&[0.0], &mut action).expect("a tick");
+                action[0]
+            })
+            .collect()
+    };
+    let (mut first, mut other) = (made(), made());
+    let all = ticks(&mut first);
+    assert!(all.windows(2).all(|pair| pair[0] != pair[1]), "{all:?}");
+    let snapshot = first.snapshot().expect("a state");
+    let rest = ticks(&mut first);
+    assert_eq!(ticks(&mut other), all, "the same run");
+    other.restore(&snapshot).expect("of the same policy");
+    assert_eq!(ticks(&mut other), rest, "the run after a snapshot");
+    let mut third = made();
+    ticks(&mut third);
+    third.episode_ended();
+    assert_ne!(
+        ticks(&mut third),
+        all,
+        "another episode draws other numbers"
+    );
+}

@@ -79,7 +79,8 @@ pub use compiled::CompiledGraph;
 pub use lower::{RecordedNode, ValueStorage};
 pub use operation::activate::{activation_name, activation_named};
 pub use operation::{
-    BinaryOp, Comparison, CustomOp, Factor, Function, Heads, IntegerOp, PoolKind, Reduction,
+    BinaryOp, Comparison, CustomOp, Distribution, Factor, Function, Heads, IntegerOp, PoolKind,
+    Reduction,
 };
 pub use pack::PackedParameter;
 pub use parameter_layout::{LayoutEntry, ParameterLayout};

@@ -32,6 +32,7 @@ mod max_over_columns;
 mod one_hot;
 mod permute;
 mod pool;
+mod random;
 mod reduce;
 mod reduce_rows;
 mod reshape;
@@ -71,6 +72,7 @@ pub(crate) use linear::LinearEpilogue;
 pub(crate) use linear_panels::panels_shape;
 pub use matmul::Factor;
 pub use pool::PoolKind;
+pub use random::Distribution;
 #[cfg(test)]
 pub(crate) use reduce::ReduceAxes;
 pub use reduce_rows::Reduction;
@@ -264,6 +266,7 @@ operations! {
     one_hot::OneHot,
     permute::Permute,
     pool::Pool,
+    random::Random,
     reduce::Reduce,
     reduce_rows::ReduceRows,
     reshape::Reshape,

@@ -21,6 +21,8 @@ pub enum Assumption {
         /// Its size.
         size: usize,
     },
+    /// Random numbers of a node without a seed.
+    Seed,
 }
 
 impl fmt::Display for Assumption {
@@ -31,6 +33,7 @@ impl fmt::Display for Assumption {
                 f,
                 "axis {axis} of input {input:?}, which has no name and size, is {size}"
             ),
+            Assumption::Seed => f.write_str("the seed of random numbers is 0"),
         }
     }
 }

@@ -6,7 +6,7 @@ use std::rc::Rc;
 
 use rten_onnx::onnx::{GraphProto, TensorProto};
 use tectum::{DType, Error, Result, Window, host_memory};
-use tectum_graph::{Dim, GraphBuilder, MAX_RANK, Node, Shape, Tensor};
+use tectum_graph::{Dim, GraphBuilder, IntegerOp, MAX_RANK, Node, Shape, Tensor};
 
 use crate::array::Array;
 use crate::attributes::Attributes;
@@ -54,6 +54,8 @@ pub(crate) enum Source {
     Node(Node),
     /// Several tensors, of which operators read one.
     Sequence(Rc<Vec<Value>>),
+    /// No tensor of numbers, so that nothing can read it, with the reason.
+    Refused(&'static str),
 }
 
 impl From<Array> for Value {
@@ -81,7 +83,7 @@ impl Value {
     pub fn array(&self) -> Option<&Array> {
         match &self.source {
             Source::Known(array) => Some(array),
-            Source::Node(_) | Source::Sequence(_) => None,
+            Source::Node(_) | Source::Sequence(_) | Source::Refused(_) => None,
         }
     }
 
@@ -166,6 +168,39 @@ pub(crate) struct Emit<'m> {
     tensors: HashMap<usize, Array>,
     /// Elements that may still be made by numbers in the file.
     pub budget: Rc<Cell<usize>>,
+    pub draws: Draws,
+}
+
+/// Where random numbers come from.
+#[derive(Debug, Default)]
+pub(crate) struct Draws {
+    /// The input with the key of a run, and its name: `[seed low, seed high, 0, run]`. None if
+    /// nothing is drawn.
+    pub input: Option<(Node, String)>,
+    /// Whether a node without a seed of its own draws.
+    pub is_unseeded: bool,
+    /// The place in the file of the node that is being added.
+    place: u32,
+    /// How often the node at this place has drawn; loops repeat theirs.
+    count: u32,
+}
+
+impl Draws {
+    /// What follows is drawn by the node at this place in the file.
+    pub fn begin(&mut self, place: usize) {
+        (self.place, self.count) = (place as u32, 0);
+    }
+
+    /// The stream of the next draws, different for each place and repetition: multiples of the
+    /// golden ratio of 2³² keep places far from each other.
+    fn stream(&mut self) -> i32 {
+        self.count += 1;
+        let stream = self
+            .place
+            .wrapping_mul(0x9e37_79b9)
+            .wrapping_add(self.count);
+        stream.cast_signed()
+    }
 }
 
 /// Elements that a file may make by numbers alone, such as sizes, while it is loaded.
@@ -221,6 +256,7 @@ impl<'m> Emit<'m> {
             names: HashMap::new(),
             tensors: HashMap::new(),
             budget,
+            draws: Draws::default(),
         }
     }
 
@@ -277,6 +313,7 @@ impl<'m> Emit<'m> {
             Source::Sequence(_) => {
                 return Err(Error::unsupported("a sequence where a tensor is needed"));
             }
+            Source::Refused(reason) => return Err(Error::unsupported(*reason)),
         };
         let key = (array.address(), array.dims().to_vec());
         if let Some((_, node)) = self.nodes.get(&key) {
@@ -348,6 +385,39 @@ impl<'m> Emit<'m> {
         shape
             .sizes()
             .ok_or_else(|| Error::invalid(format!("{shape:?} has letters")))
+    }
+
+    /// The key of draws by the seed and number of a run.
+    pub fn draws(&mut self) -> Result<Node> {
+        self.draws.is_unseeded = true;
+        let (run, stream) = (self.run_key()?, self.draws.stream());
+        let stream = self.builder.integer_constant(&[0, 0, stream, 0], [4])?;
+        self.builder.integer(IntegerOp::Add, run, Some(stream))
+    }
+
+    /// The key of draws of a node that has a seed of its own, by the number of a run.
+    pub fn draws_of_seed(&mut self, seed: f32) -> Result<Node> {
+        let (run, stream) = (self.run_key()?, self.draws.stream());
+        let number = self.builder.integer_constant(&[0, 0, 0, 1], [4])?;
+        let number = self.builder.integer(IntegerOp::Mul, run, Some(number))?;
+        // The high word is that of no seed of a run below 2^63.
+        let own = [seed.to_bits().cast_signed(), -1, stream, 0];
+        let own = self.builder.integer_constant(&own, [4])?;
+        self.builder.integer(IntegerOp::Add, number, Some(own))
+    }
+
+    /// The input with the seed and the number of a run, which is no input of the file.
+    fn run_key(&mut self) -> Result<Node> {
+        if let Some((node, _)) = &self.draws.input {
+            return Ok(*node);
+        }
+        let mut name = "draws".to_owned();
+        while self.model.inputs().iter().any(|port| port.name == name) {
+            name.push('_');
+        }
+        let node = self.builder.integers(&name, [4])?;
+        self.draws.input = Some((node, name));
+        Ok(node)
     }
 
     /// A node as a value of its own shape.

@@ -48,6 +48,8 @@ pub(crate) struct Imported {
     pub inputs: Vec<(Port, Value)>,
     pub outputs: Vec<(String, Value)>,
     pub assumptions: Vec<Assumption>,
+    /// The input with the key of random numbers, if some are drawn.
+    pub draws: Option<String>,
 }
 
 fn count_readers<'m>(graph: &'m GraphProto, readers: &mut HashMap<&'m str, usize>) {
@@ -142,6 +144,9 @@ impl<'m> Import<'m> {
         if !import.faults.is_empty() {
             return Err(joined(&import.faults));
         }
+        if import.emit.draws.is_unseeded {
+            assumptions.push(Assumption::Seed);
+        }
         let EmitKind::Device { weights } = import.emit.kind else {
             unreachable!("invariant: an import emits for a device")
         };
@@ -151,6 +156,7 @@ impl<'m> Import<'m> {
             inputs,
             outputs,
             assumptions,
+            draws: import.emit.draws.input.map(|(_, name)| name),
         })
     }
 
@@ -232,6 +238,9 @@ impl<'m> Import<'m> {
             }
             if let Err(error) = self.count_node() {
                 return self.faults.push(error);
+            }
+            if self.scopes.len() == 1 {
+                self.emit.draws.begin(index);
             }
             self.add_node(index, node);
         }
@@ -357,6 +366,7 @@ impl<'m> Import<'m> {
                     false => add(&mut self.emit, call)?,
                 }
             }
+            operators::Add::Random(add) => add(&mut self.emit, call)?,
         };
         for value in &values {
             let product = value

@@ -23,6 +23,8 @@ pub struct Network {
     inputs: Vec<NetworkPort>,
     outputs: Vec<(NetworkPort, Option<Array>)>,
     assumptions: Vec<Assumption>,
+    /// The input with the key of random numbers, if some are drawn.
+    draws: Option<String>,
 }
 
 /// An input or output of known shape.
@@ -107,6 +109,7 @@ impl Model {
             inputs,
             outputs,
             assumptions,
+            draws,
         } = Import::run(self, bindings, constants, outputs)?;
         let port = |name: String, value: &Value| NetworkPort {
             name,
@@ -123,6 +126,9 @@ impl Model {
                 }
                 Source::Sequence(_) => {
                     return Err(Error::unsupported(format!("output {name:?} is a sequence")));
+                }
+                Source::Refused(reason) => {
+                    return Err(Error::unsupported(format!("output {name:?}: {reason}")));
                 }
             };
             ports.push((port(name, &value), known));
@@ -142,6 +148,7 @@ impl Model {
             inputs,
             outputs: ports,
             assumptions,
+            draws,
         })
     }
 }
@@ -160,6 +167,11 @@ impl Network {
     /// What the file does not state, and the values that loading assumed.
     pub fn assumptions(&self) -> &[Assumption] {
         &self.assumptions
+    }
+
+    /// Whether outputs depend on random numbers, which [`CompiledNetwork::set_draws`] determines.
+    pub fn is_random(&self) -> bool {
+        self.draws.is_some()
     }
 
     /// The graph; none if all outputs are known without running anything.
@@ -212,6 +224,7 @@ impl Network {
                 graph: None,
                 inputs,
                 outputs,
+                draws: None,
             });
         };
         let optimized = graph.optimize();
@@ -257,6 +270,11 @@ impl Network {
             graph: Some(compiled),
             inputs,
             outputs,
+            draws: self.draws.clone().map(|input| Draws {
+                input,
+                seed: 0,
+                run: 0,
+            }),
         })
     }
 }
@@ -267,6 +285,24 @@ pub struct CompiledNetwork {
     graph: Option<CompiledGraph>,
     inputs: Vec<NetworkPort>,
     outputs: Vec<(NetworkPort, Option<Array>)>,
+    draws: Option<Draws>,
+}
+
+/// What determines the random numbers of the next run.
+#[derive(Debug)]
+struct Draws {
+    /// The graph's input with their key.
+    input: String,
+    seed: u64,
+    run: u32,
+}
+
+impl Draws {
+    /// The words of the input, of which nodes make their keys.
+    fn words(&self) -> [i32; 4] {
+        let words = [self.seed as u32, (self.seed >> 32) as u32, 0, self.run];
+        words.map(u32::cast_signed)
+    }
 }
 
 impl CompiledNetwork {
@@ -351,14 +387,35 @@ impl CompiledNetwork {
         }
     }
 
+    /// Whether outputs depend on random numbers.
+    pub fn is_random(&self) -> bool {
+        self.draws.is_some()
+    }
+
+    /// Sets what determines random numbers: a seed, and the number of the next run, which counts up
+    /// with every run and is 0 at first. The same two give the same numbers on every device; those
+    /// of a node that has a seed in the file depend on the number alone.
+    pub fn set_draws(&mut self, seed: u64, run: u32) {
+        if let Some(draws) = &mut self.draws {
+            (draws.seed, draws.run) = (seed, run);
+        }
+    }
+
     /// Computes the outputs once.
     ///
     /// # Errors
     /// As [`CompiledGraph::run`].
     pub fn run(&mut self) -> Result<RunStats> {
-        self.graph
-            .as_mut()
-            .map_or_else(|| Ok(RunStats::default()), CompiledGraph::run)
+        let Some(graph) = &mut self.graph else {
+            return Ok(RunStats::default());
+        };
+        let Some(draws) = &mut self.draws else {
+            return graph.run();
+        };
+        graph.set_integers(&draws.input, &draws.words())?;
+        let stats = graph.run()?;
+        draws.run = draws.run.wrapping_add(1);
+        Ok(stats)
     }
 
     /// An output of floats of the last run, row by row.
@@ -399,14 +456,18 @@ impl CompiledNetwork {
             .map_or_else(Vec::new, |graph| graph.code().to_vec())
     }
 
-    /// The time of each launch of one more run.
+    /// The time of each launch of one more run, which does not count.
     ///
     /// # Errors
     /// As [`CompiledNetwork::run`].
     pub fn trace(&mut self) -> Result<Vec<LaunchTime>> {
-        self.graph
-            .as_mut()
-            .map_or_else(|| Ok(Vec::new()), CompiledGraph::trace)
+        let Some(graph) = &mut self.graph else {
+            return Ok(Vec::new());
+        };
+        if let Some(draws) = &self.draws {
+            graph.set_integers(&draws.input, &draws.words())?;
+        }
+        graph.trace()
     }
 
     /// An output of the last run in the type of the file.

@@ -6,17 +6,23 @@ mod attention;
 mod constants;
 mod control;
 mod layout;
+mod linear_models;
 mod losses;
 mod matrix;
+mod microsoft;
 mod products;
 mod quantize;
+mod random;
 mod recurrent;
 mod reductions;
 mod resize;
 mod sampling;
+mod scores;
 mod selection;
 mod sequences;
 mod signal;
+mod tree_ensemble;
+mod trees;
 mod window;
 mod windows;
 
@@ -37,6 +43,8 @@ pub(crate) type AddControl =
 pub(crate) enum Add {
     /// By operations of a graph; of known tensors it is computed when the model is loaded.
     Plain(AddPlain),
+    /// As plain ones, never when the model is loaded: each run draws its own numbers.
+    Random(AddPlain),
     /// By the nodes of graphs within it, or by values of sequences.
     Control(AddControl),
 }
@@ -62,14 +70,29 @@ const FAMILIES: &[Family] = &[
     windows::FAMILY,
 ];
 
+/// Operators of other domains.
+const DOMAINS: &[(&str, Family)] = &[
+    ("ai.onnx.ml", linear_models::FAMILY),
+    ("ai.onnx.ml", trees::FAMILY),
+    ("com.microsoft", microsoft::FAMILY),
+];
+
 /// How nodes of an operator are added; none if it is not supported.
 pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {
     if !domain.is_empty() {
-        return None;
+        let mut entries = DOMAINS
+            .iter()
+            .filter(|(name, _)| *name == domain)
+            .flat_map(|(_, family)| family.iter());
+        let entry = entries.find(|(name, _)| *name == operator);
+        return entry.map(|(_, add)| Add::Plain(*add));
     }
     let mut within = control::FAMILY.iter().chain(sequences::FAMILY);
     if let Some((_, add)) = within.find(|(name, _)| *name == operator) {
         return Some(Add::Control(*add));
+    }
+    if let Some((_, add)) = random::FAMILY.iter().find(|(name, _)| *name == operator) {
+        return Some(Add::Random(*add));
     }
     let entry = FAMILIES
         .iter()
@@ -78,15 +101,18 @@ pub(crate) fn find(domain: &str, operator: &str) -> Option<Add> {
     entry.map(|(_, add)| Add::Plain(*add))
 }
 
-/// The names of the operators that are supported.
-pub fn supported() -> Vec<&'static str> {
-    let mut names: Vec<&str> = FAMILIES
-        .iter()
+/// The operators that are supported, each with its domain; that of the default one is empty.
+pub fn supported() -> Vec<(&'static str, &'static str)> {
+    let control = control::FAMILY.iter().chain(sequences::FAMILY);
+    let plain = FAMILIES.iter().chain(&[random::FAMILY]);
+    let mut names: Vec<(&str, &str)> = plain
         .flat_map(|family| family.iter())
-        .map(|(name, _)| *name)
+        .map(|(name, _)| ("", *name))
+        .chain(control.map(|(name, _)| ("", *name)))
         .collect();
-    names.extend(control::FAMILY.iter().map(|(name, _)| *name));
-    names.extend(sequences::FAMILY.iter().map(|(name, _)| *name));
+    for (domain, family) in DOMAINS {
+        names.extend(family.iter().map(|(name, _)| (*domain, *name)));
+    }
     names.sort_unstable();
     names
 }

@@ -6,7 +6,7 @@ use serde_json::json;
 use tectum::{Device, Error, Result};
 use tectum_control::brain::policy;
 use tectum_control::scenario::build::named_body;
-use tectum_onnx::{Model, Network};
+use tectum_onnx::{Assumption, Model, Network};
 
 use super::InspectArgs;
 use crate::messages;
@@ -50,9 +50,12 @@ pub fn inspect_policy(args: &InspectArgs) -> Result<()> {
         messages::warning(format!("output {output} is left out: {error}"));
     }
     for assumption in network.assumptions() {
-        messages::warning(format!(
-            "{assumption} (assumed; --dim sets it, an axis without a name as INPUT.AXIS=SIZE)"
-        ));
+        messages::warning(match assumption {
+            Assumption::Seed => format!("{assumption} (assumed)"),
+            _ => format!(
+                "{assumption} (assumed; --dim sets it, an axis without a name as INPUT.AXIS=SIZE)"
+            ),
+        });
     }
     let tick_us = tick_us(&network)?;
     let binding = match &args.body {

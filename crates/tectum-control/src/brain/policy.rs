@@ -68,6 +68,8 @@ pub struct PolicyBrain {
     delay: u64,
     /// Ticks of the episode.
     step: u64,
+    /// Inferences of the run up to the present one: its random numbers depend on it.
+    inferences: u64,
     counts: Counts,
 }
 
@@ -102,6 +104,8 @@ pub(super) struct PolicyRecipe {
     commands: CommandInputs,
     files: Vec<InputFile>,
     clock: ClockKind,
+    /// The seed of random numbers that the networks draw.
+    seed: u64,
 }
 
 impl PolicyRecipe {
@@ -137,6 +141,7 @@ impl PolicyRecipe {
             binding,
             files,
             clock,
+            seed: 0,
         })
     }
 
@@ -171,6 +176,7 @@ impl PolicyRecipe {
                 action.schedule.delay
             },
             step: 0,
+            inferences: 0,
             counts: Counts::default(),
         })
     }
@@ -202,7 +208,8 @@ impl PolicyBrain {
     /// Begins an episode with an inference on zeros, whose outputs the first observation has.
     fn prime(&mut self) -> Result<()> {
         self.observer.prime(&self.recipe.binding);
-        self.runner.start(&self.observer.inputs)?;
+        self.inferences += 1;
+        self.runner.start(&self.observer.inputs, self.inferences)?;
         self.runner.take(|_| ())?;
         for values in self.runner.states_mut() {
             values.fill(0.0);
@@ -220,6 +227,7 @@ impl PolicyBrain {
             step: self.step,
             is_started: false,
         });
+        self.inferences += 1;
         self.next_start = self.chunks.used + self.recipe.binding.action.schedule.replan as u64;
     }
 
@@ -240,7 +248,7 @@ impl PolicyBrain {
     }
 
     fn poll(&mut self, flight: &mut Flight, is_due: bool) -> Result<Option<RunStats>> {
-        flight.is_started = flight.is_started || self.runner.start(&self.asked)?;
+        flight.is_started = flight.is_started || self.runner.start(&self.asked, self.inferences)?;
         if !flight.is_started || !is_due {
             return Ok(None);
         }
@@ -406,6 +414,7 @@ impl Brain for PolicyBrain {
             "counts",
             Array::U64(vec![self.step, self.next_start, late, held, max_delay]),
         );
+        snapshot.insert("inferences", Array::U64(vec![self.inferences]));
         snapshot.insert(
             "flight",
             Array::U64(
@@ -443,6 +452,10 @@ impl Brain for PolicyBrain {
                 max_delay,
             },
         );
+        self.inferences = match snapshot.u64("inferences", 1)? {
+            [inferences] => *inferences,
+            _ => 0,
+        };
         self.flight = match snapshot.len_of("flight") {
             Some(0) => None,
             _ => snapshot

@@ -1,9 +1,9 @@
-//! Scatter, running sums, the greatest elements and bits: text, devices and gradients.
+//! Scatter, running sums, the greatest elements, bits and random numbers: text, devices and gradients.
 
 use tectum::{DType, Device, ScatterUpdate};
 
 use super::derivatives::check;
-use crate::{Comparison, Graph, GraphBuilder, Node, Tensor};
+use crate::{Comparison, Distribution, Graph, GraphBuilder, Node, Tensor};
 
 /// Every operation on x [3, 4], once.
 fn all() -> Graph {
@@ -42,6 +42,13 @@ fn all() -> Graph {
         .expect("right");
     let negative = g.bitcast(turned, DType::F32).expect("right");
     g.output("negative", negative).expect("right");
+    let key = g
+        .integer_constant(&[-1, 7, 3, i32::MIN], [4])
+        .expect("right");
+    for distribution in [Distribution::Uniform, Distribution::Normal] {
+        let y = g.random(distribution, key, [3, 5]).expect("right");
+        g.output(&format!("{distribution:?}"), y).expect("right");
+    }
     g.finish().expect("right")
 }
 

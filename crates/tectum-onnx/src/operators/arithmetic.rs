@@ -498,7 +498,7 @@ fn swiglu(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 }
 
 /// x·σ(alpha·x)
-fn swish_of(emit: &mut Emit<'_>, x: Node, alpha: f32) -> Result<Node> {
+pub(super) fn swish_of(emit: &mut Emit<'_>, x: Node, alpha: f32) -> Result<Node> {
     if alpha == 1.0 {
         return emit.builder.activate(x, Activation::Silu);
     }

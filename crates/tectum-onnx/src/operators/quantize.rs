@@ -132,7 +132,7 @@ fn saturated(
 }
 
 /// A value as a node of floats.
-fn floats(emit: &mut Emit<'_>, value: &Value) -> Result<Node> {
+pub(super) fn floats(emit: &mut Emit<'_>, value: &Value) -> Result<Node> {
     let value = if value.element.is_float() {
         value.clone()
     } else {
@@ -208,33 +208,86 @@ fn dequantize(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 /// Bytes with a scale and a zero point that cover all elements and 0.
 fn dynamic_quantize(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
     let x = call.input(0)?;
-    let node = emit.input(call, 0)?;
-    let flat = emit.builder.reshape(node, [1, x.len()])?;
-    let mut extreme = |reduction, op| -> Result<Node> {
-        let extreme = emit.builder.reduce_axes(reduction, flat, &[1])?;
-        emit.with(op, extreme, 0.0)
-    };
-    let (highest, lowest) = (
-        extreme(Reduction::Max, BinaryOp::Max)?,
-        extreme(Reduction::Min, BinaryOp::Min)?,
-    );
-    let range = emit.builder.sub(highest, lowest)?;
-    let scale = emit.with(BinaryOp::Div, range, 255.0)?;
-    // Zeros alone have the scale 0; as bytes they are zeros.
-    let (nothing, one) = (emit.number(0.0)?, emit.number(1.0)?);
-    let is_zero = emit.builder.compare(Comparison::Equal, scale, nothing)?;
-    let divisor = emit.builder.select(is_zero, one, scale)?;
-    let lowest = emit.builder.div(lowest, divisor)?;
-    let negative = emit.builder.scale(lowest, -1.0)?;
-    let zero = saturated(emit, negative, None, ElementType::U8)?;
-    let zero_float = emit.builder.convert(zero, DType::F32)?;
-    let scaled = emit.builder.div(flat, divisor)?;
-    let y = saturated(emit, scaled, Some(zero_float), ElementType::U8)?;
+    let DynamicBytes {
+        bytes, scale, zero, ..
+    } = DynamicBytes::of(emit, x)?;
     Ok(vec![
-        emit.shaped(y, ElementType::U8, &x.dims)?,
+        emit.shaped(bytes, ElementType::U8, &x.dims)?,
         emit.shaped(scale, ElementType::F32, &[])?,
         emit.shaped(zero, ElementType::U8, &[])?,
     ])
+}
+
+/// A value as bytes with a scale and a zero point that cover all its elements and 0.
+struct DynamicBytes {
+    /// [1, elements]
+    bytes: Node,
+    scale: Node,
+    zero: Node,
+    zero_float: Node,
+}
+
+impl DynamicBytes {
+    fn of(emit: &mut Emit<'_>, x: &Value) -> Result<Self> {
+        let node = emit.node(x)?;
+        let flat = emit.builder.reshape(node, [1, x.len()])?;
+        let mut extreme = |reduction, op| -> Result<Node> {
+            let extreme = emit.builder.reduce_axes(reduction, flat, &[1])?;
+            emit.with(op, extreme, 0.0)
+        };
+        let (highest, lowest) = (
+            extreme(Reduction::Max, BinaryOp::Max)?,
+            extreme(Reduction::Min, BinaryOp::Min)?,
+        );
+        let range = emit.builder.sub(highest, lowest)?;
+        let scale = emit.with(BinaryOp::Div, range, 255.0)?;
+        // Zeros alone have the scale 0; as bytes they are zeros.
+        let (nothing, one) = (emit.number(0.0)?, emit.number(1.0)?);
+        let is_zero = emit.builder.compare(Comparison::Equal, scale, nothing)?;
+        let divisor = emit.builder.select(is_zero, one, scale)?;
+        let lowest = emit.builder.div(lowest, divisor)?;
+        let negative = emit.builder.scale(lowest, -1.0)?;
+        let zero = saturated(emit, negative, None, ElementType::U8)?;
+        let zero_float = emit.builder.convert(zero, DType::F32)?;
+        let scaled = emit.builder.div(flat, divisor)?;
+        let bytes = saturated(emit, scaled, Some(zero_float), ElementType::U8)?;
+        Ok(Self {
+            bytes,
+            scale,
+            zero,
+            zero_float,
+        })
+    }
+}
+
+/// A value as whole numbers without their zero point, and their scale: the bytes that cover it.
+pub(super) fn dynamic_codes(emit: &mut Emit<'_>, x: &Value) -> Result<(Value, Node)> {
+    let DynamicBytes {
+        bytes,
+        scale,
+        zero_float,
+        ..
+    } = DynamicBytes::of(emit, x)?;
+    let node = emit.builder.convert(bytes, DType::F32)?;
+    let node = emit.builder.sub(node, zero_float)?;
+    Ok((emit.shaped(node, ElementType::F32, &x.dims)?, scale))
+}
+
+/// Bytes of weights as whole numbers without their zero point.
+pub(super) fn weight_codes(
+    emit: &mut Emit<'_>,
+    weights: &Value,
+    zero: Option<&Value>,
+) -> Result<Value> {
+    bound(weights.element, zero.is_some())?;
+    let zero = zero.map(|zero| of_columns(emit, zero)).transpose()?;
+    centred(emit, weights, zero.as_ref())
+}
+
+/// The exact product of codes of bytes, as floats.
+pub(super) fn codes_product(emit: &mut Emit<'_>, a: &Value, b: &Value) -> Result<Node> {
+    let sums = exact_product(emit, a, b, 255 * 255)?;
+    floats(emit, &sums)
 }
 
 /// The greatest distance of integers of a type from a zero point of the type, or from 0.
@@ -360,7 +413,7 @@ fn of_rows(emit: &mut Emit<'_>, parameter: &Value) -> Result<Value> {
 }
 
 /// A scale or zero point of columns; that of all is a scalar.
-fn of_columns(emit: &mut Emit<'_>, parameter: &Value) -> Result<Value> {
+pub(super) fn of_columns(emit: &mut Emit<'_>, parameter: &Value) -> Result<Value> {
     if parameter.dims == [1] {
         emit.reshape(parameter, &[])
     } else {
@@ -437,6 +490,53 @@ fn qlinear_matmul(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         [&a_scale, &b_scale, &y_scale],
         Some(&zero),
     )?])
+}
+
+/// The product of the matrices of bytes 0 and 3 without their zero points 2 and 5, plus the
+/// integers 6; either may be turned.
+pub(super) fn byte_gemm(emit: &mut Emit<'_>, call: &Call<'_>, turns: [bool; 2]) -> Result<Value> {
+    let mut factor = |index: usize, turns: bool| -> Result<(Value, usize)> {
+        let (value, zero) = (call.input(index)?, call.optional(index + 2));
+        let bound = bound(value.element, zero.is_some())?;
+        let zero = zero.map(|zero| of_columns(emit, zero)).transpose()?;
+        if value.rank() != 2 {
+            return Err(Error::data(format!("{:?} is no matrix", value.dims)));
+        }
+        let value = if turns {
+            emit.permute(value, &[1, 0])?
+        } else {
+            value.clone()
+        };
+        Ok((centred(emit, &value, zero.as_ref())?, bound))
+    };
+    let ((a, a_bound), (b, b_bound)) = (factor(0, turns[0])?, factor(3, turns[1])?);
+    let sums = exact_product(emit, &a, &b, a_bound * b_bound)?;
+    let Some(c) = call.optional(6) else {
+        return Ok(sums);
+    };
+    if c.element != ElementType::I32 {
+        return Err(Error::data(format!("C of {}; int32 is needed", c.element)));
+    }
+    let whole = convert(emit, &sums, ElementType::I32)?;
+    let c = emit.repeat(c, &whole.dims)?;
+    added(emit, &whole, &c)
+}
+
+/// Floats as integers of a scale and a zero point.
+pub(super) fn requantized(
+    emit: &mut Emit<'_>,
+    y: &Value,
+    scale: &Value,
+    zero: Option<&Value>,
+) -> Result<Value> {
+    let element = zero.map_or(ElementType::U8, |zero| zero.element);
+    let (node, scale) = (emit.node(y)?, emit.node(scale)?);
+    let scaled = emit.builder.div(node, scale)?;
+    let zero = zero
+        .map(|zero| of_columns(emit, zero).and_then(|zero| floats(emit, &zero)))
+        .transpose()?;
+    let node = saturated(emit, scaled, zero, element)?;
+    emit.shaped(node, element, &y.dims)
 }
 
 fn conv_integer(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {

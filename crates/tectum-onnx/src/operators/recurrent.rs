@@ -5,6 +5,7 @@ use tectum_graph::{BinaryOp, Node};
 
 use super::Family;
 use super::arithmetic::exponential_linear;
+use super::quantize::{codes_product, dynamic_codes, weight_codes};
 use crate::element::ElementType;
 use crate::emit::{Call, Emit, Value};
 
@@ -79,8 +80,14 @@ impl Gate {
 
 impl Layer {
     fn read(call: &Call<'_>, defaults: &[&str]) -> Result<Self> {
+        let hidden = call.input(2)?.dims.last().copied().unwrap_or(0);
+        Self::of_hidden(call, defaults, hidden)
+    }
+
+    /// A layer with as many elements of its state.
+    fn of_hidden(call: &Call<'_>, defaults: &[&str], hidden: usize) -> Result<Self> {
         let attributes = &call.attributes;
-        let (x, r) = (call.input(0)?, call.input(2)?);
+        let x = call.input(0)?;
         let batch_first = attributes.int_or("layout", 0)? != 0;
         let &[first, second, width] = &x.dims[..] else {
             return Err(Error::data(format!("a sequence of {:?}", x.dims)));
@@ -90,7 +97,6 @@ impl Layer {
         } else {
             (first, second)
         };
-        let hidden = r.dims.last().copied().unwrap_or(0);
         if attributes
             .int("hidden_size")?
             .is_some_and(|size| size != hidden as i64)
@@ -316,18 +322,141 @@ fn gate(emit: &mut Emit<'_>, all: Node, index: usize, hidden: usize) -> Result<N
     emit.builder.slice(all, 1, index * hidden, hidden)
 }
 
+/// The activations of an LSTM: of the gates, of the cell's input, and of what it shows.
+const LSTM_GATES: &[&str] = &["Sigmoid", "Tanh", "Tanh"];
+
 fn lstm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
-    let layer = Layer::read(call, &["Sigmoid", "Tanh", "Tanh"])?;
-    let n = layer.hidden;
-    let couples = call.attributes.flag("input_forget", false)?;
+    let layer = Layer::read(call, LSTM_GATES)?;
     let inputs = layer.inputs(emit, call.input(0)?)?;
-    let (mut states, mut last_h, mut last_c) = (Vec::new(), Vec::new(), Vec::new());
-    for (index, &direction) in layer.directions.iter().enumerate() {
-        let [f, g, h_of] = [0, 1, 2].map(|place| layer.activations[3 * index + place].clone());
+    let n = layer.hidden;
+    lstm_of(emit, call, &layer, &mut |emit, index| {
         let (w, r) = (
             layer.rows(emit, call.input(1)?, index, 0..4 * n)?,
             layer.rows(emit, call.input(2)?, index, 0..4 * n)?,
         );
+        Ok(Weights::Floats {
+            inputs: inputs.clone(),
+            w,
+            r,
+        })
+    })
+}
+
+/// An LSTM whose weights are bytes. The inputs of all steps become bytes with one scale, and so
+/// does the state before each step.
+pub(super) fn dynamic_lstm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
+    let (w, r) = (call.input(1)?, call.input(2)?);
+    let (&[_, _, w_columns], &[_, hidden, r_columns]) = (&w.dims[..], &r.dims[..]) else {
+        return Err(Error::data(format!(
+            "weights {:?} and {:?}; [directions, rows, gates] is needed",
+            w.dims, r.dims
+        )));
+    };
+    let layer = Layer::of_hidden(call, LSTM_GATES, hidden)?;
+    if w_columns != 4 * hidden || r_columns != 4 * hidden || w.dims[1] != layer.width {
+        return Err(Error::data(format!(
+            "weights {:?} and {:?} for inputs of {}",
+            w.dims, r.dims, layer.width
+        )));
+    }
+    let (codes, x_scale) = dynamic_codes(emit, call.input(0)?)?;
+    let inputs = layer.inputs(emit, &codes)?;
+    lstm_of(emit, call, &layer, &mut |emit, index| {
+        let mut bytes = |weights: usize, scale: usize| -> Result<(Value, Value)> {
+            let weights = of_direction(emit, call.input(weights)?, index)?;
+            let (zero, scale) = (call.optional(scale + 1), call.input(scale)?);
+            let zero = zero
+                .map(|zero| of_direction(emit, zero, index))
+                .transpose()?;
+            let codes = weight_codes(emit, &weights, zero.as_ref())?;
+            Ok((codes, of_direction(emit, scale, index)?))
+        };
+        let ((w, w_scale), (r, r_scale)) = (bytes(1, 8)?, bytes(2, 10)?);
+        let scale = emit.node(&w_scale)?;
+        Ok(Weights::Bytes {
+            inputs: inputs.clone(),
+            scale: emit.builder.mul(scale, x_scale)?,
+            w: Box::new(w),
+            r: Box::new(r),
+            r_scale: emit.node(&r_scale)?,
+        })
+    })
+}
+
+/// The part of a direction; one number of it repeats.
+fn of_direction(emit: &mut Emit<'_>, value: &Value, direction: usize) -> Result<Value> {
+    let part = emit.take(value, 0, &[direction])?;
+    let dims = if part.len() == 1 {
+        &[][..]
+    } else {
+        &value.dims[1..]
+    };
+    emit.reshape(&part, dims)
+}
+
+/// The weights of a direction, with the inputs that they are multiplied by.
+enum Weights {
+    Floats {
+        inputs: Vec<Node>,
+        w: Node,
+        r: Node,
+    },
+    Bytes {
+        /// Without their zero points.
+        inputs: Vec<Node>,
+        w: Box<Value>,
+        r: Box<Value>,
+        /// Of the inputs times that of `w`.
+        scale: Node,
+        r_scale: Node,
+    },
+}
+
+impl Weights {
+    /// x·W + bias at a step.
+    fn of_input(&self, emit: &mut Emit<'_>, step: usize, bias: Option<Node>) -> Result<Node> {
+        match self {
+            Self::Floats { inputs, w, .. } => affine(emit, inputs[step], *w, bias),
+            Self::Bytes {
+                inputs, w, scale, ..
+            } => {
+                let x = emit.value(inputs[step], ElementType::F32)?;
+                let sums = codes_product(emit, &x, w)?;
+                let product = emit.builder.mul(sums, *scale)?;
+                bias.map_or(Ok(product), |bias| emit.builder.add(product, bias))
+            }
+        }
+    }
+
+    /// h·R + bias
+    fn of_state(&self, emit: &mut Emit<'_>, h: Node, bias: Option<Node>) -> Result<Node> {
+        match self {
+            Self::Floats { r, .. } => affine(emit, h, *r, bias),
+            Self::Bytes { r, r_scale, .. } => {
+                let h = emit.value(h, ElementType::F32)?;
+                let (codes, scale) = dynamic_codes(emit, &h)?;
+                let sums = codes_product(emit, &codes, r)?;
+                let scale = emit.builder.mul(*r_scale, scale)?;
+                let product = emit.builder.mul(sums, scale)?;
+                bias.map_or(Ok(product), |bias| emit.builder.add(product, bias))
+            }
+        }
+    }
+}
+
+/// An LSTM with the weights that `weights` gives for each direction.
+fn lstm_of(
+    emit: &mut Emit<'_>,
+    call: &Call<'_>,
+    layer: &Layer,
+    weights: &mut dyn FnMut(&mut Emit<'_>, usize) -> Result<Weights>,
+) -> Result<Vec<Value>> {
+    let n = layer.hidden;
+    let couples = call.attributes.flag("input_forget", false)?;
+    let (mut states, mut last_h, mut last_c) = (Vec::new(), Vec::new(), Vec::new());
+    for (index, &direction) in layer.directions.iter().enumerate() {
+        let [f, g, h_of] = [0, 1, 2].map(|place| layer.activations[3 * index + place].clone());
+        let weights = weights(emit, index)?;
         let bias = match call.optional(3) {
             Some(bias) => Some((
                 layer.rows(emit, bias, index, 0..4 * n)?,
@@ -350,8 +479,8 @@ fn lstm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         let mut all = vec![h; layer.steps];
         for step in layer.order(direction) {
             // The gates in the file's order: input, output, forget, cell.
-            let of_input = affine(emit, inputs[step], w, bias.map(|(first, _)| first))?;
-            let of_state = affine(emit, h, r, bias.map(|(_, second)| second))?;
+            let of_input = weights.of_input(emit, step, bias.map(|(first, _)| first))?;
+            let of_state = weights.of_state(emit, h, bias.map(|(_, second)| second))?;
             let sum = emit.builder.add(of_input, of_state)?;
             let looked = |emit: &mut Emit<'_>, index: usize, c: Node| -> Result<Node> {
                 let gate = gate(emit, sum, index, n)?;
@@ -381,7 +510,7 @@ fn lstm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
             let output = f.add(emit, output)?;
             let shown = h_of.add(emit, new_c)?;
             let new_h = emit.builder.mul(output, shown)?;
-            all[step] = ended(emit, &layer, step, new_h)?;
+            all[step] = ended(emit, layer, step, new_h)?;
             (h, c) = (
                 layer.kept(emit, step, new_h, h)?,
                 layer.kept(emit, step, new_c, c)?,

@@ -385,13 +385,13 @@ fn batch_norm(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
 }
 
 /// Rows to mean 0 and variance 1, then their mean and 1/√(variance + epsilon).
-struct Normalized {
-    rows: Node,
-    mean: Node,
-    inverse: Node,
+pub(super) struct Normalized {
+    pub rows: Node,
+    pub mean: Node,
+    pub inverse: Node,
 }
 
-fn normalize_rows(emit: &mut Emit<'_>, x: Node, epsilon: f32) -> Result<Normalized> {
+pub(super) fn normalize_rows(emit: &mut Emit<'_>, x: Node, epsilon: f32) -> Result<Normalized> {
     let dims = emit.dims(x)?;
     let (axis, count) = (dims.len() - 1, dims[dims.len() - 1] as f32);
     let mean_of = |emit: &mut Emit<'_>, x| -> Result<Node> {

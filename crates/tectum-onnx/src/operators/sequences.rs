@@ -36,7 +36,7 @@ fn sequence(parts: Vec<Value>) -> Value {
 fn parts<'c>(call: &'c Call<'_>) -> Result<&'c [Value]> {
     match &call.input(0)?.source {
         Source::Sequence(parts) => Ok(parts),
-        Source::Known(_) | Source::Node(_) => Err(Error::data("input 0 is no sequence")),
+        _ => Err(Error::data("input 0 is no sequence")),
     }
 }
 

@@ -142,23 +142,69 @@ pub(super) fn convolution_of(
 
 /// Adds a convolution that remembers what it was made of.
 pub(super) fn known_convolution(emit: &mut Emit<'_>, known: KnownConvolution) -> Result<Value> {
-    let (x, w) = (
-        emit.node(&known.x)?,
-        emit.node(&known.filters.clone().into())?,
-    );
-    let bias = known
-        .bias
-        .clone()
-        .map(|bias| emit.node(&bias.into()))
-        .transpose()?;
-    let node = emit
-        .builder
-        .convolution(x, w, bias, known.groups, known.window)?;
-    let value = emit.value(node, ElementType::F32)?;
+    let filters: Value = known.filters.clone().into();
+    let bias: Option<Value> = known.bias.clone().map(Value::from);
+    let value = match whole_input(
+        emit,
+        &known.x,
+        &filters,
+        bias.as_ref(),
+        known.groups,
+        &known.window,
+    )? {
+        Some(value) => value,
+        None => {
+            let (x, w) = (emit.node(&known.x)?, emit.node(&filters)?);
+            let bias = bias.map(|bias| emit.node(&bias)).transpose()?;
+            let node = emit
+                .builder
+                .convolution(x, w, bias, known.groups, known.window)?;
+            emit.value(node, ElementType::F32)?
+        }
+    };
     Ok(Value {
         convolution: Some(Rc::new(known)),
         ..value
     })
+}
+
+/// A convolution with one window, which is the whole input: a dense layer. None for others.
+pub(super) fn whole_input(
+    emit: &mut Emit<'_>,
+    x: &Value,
+    filters: &Value,
+    bias: Option<&Value>,
+    groups: usize,
+    window: &Window,
+) -> Result<Option<Value>> {
+    let (size, kernel) = (space(x)?, filters.dims.get(2..).unwrap_or_default());
+    let is_padded = window.pad_before != [0; 3] || window.pad_after != [0; 3];
+    let (&[images, channels, ..], &[outputs, inputs, ..]) = (&x.dims[..], &filters.dims[..]) else {
+        return Ok(None);
+    };
+    let is_dilated = (kernel.iter().zip(&window.dilation[3 - size.len()..]))
+        .any(|(kernel, dilation)| *kernel > 1 && *dilation > 1);
+    if groups != 1
+        || is_padded
+        || is_dilated
+        || kernel != size
+        || inputs != channels
+        || x.len() == 0
+    {
+        return Ok(None);
+    }
+    let width = x.len() / images;
+    let rows = emit.reshape(x, &[images, width])?;
+    let weights = emit.reshape(filters, &[outputs, width])?;
+    let (rows, weights) = (emit.node(&rows)?, emit.node(&weights)?);
+    let mut node = emit.builder.matmul(rows, weights.transpose())?;
+    if let Some(bias) = bias {
+        let bias = emit.node(bias)?;
+        node = emit.builder.add(node, bias)?;
+    }
+    let mut dims = vec![1; x.rank()];
+    (dims[0], dims[1]) = (images, outputs);
+    emit.shaped(node, x.element, &dims).map(Some)
 }
 
 /// A convolution that a factor or offset of each channel follows, with it in its filters and bias;

@@ -5,7 +5,9 @@ use tectum_graph::{BinaryOp, Function, PoolKind, Reduction};
 
 use super::Family;
 use super::quantize::dequantized_convolution;
-use super::window::{convolution_of, groups, known_convolution, padded, sizes, space, window};
+use super::window::{
+    convolution_of, groups, known_convolution, padded, sizes, space, whole_input, window,
+};
 use crate::element::ElementType;
 use crate::emit::{Call, Emit, KnownConvolution, Value};
 
@@ -54,11 +56,10 @@ fn convolution(emit: &mut Emit<'_>, call: &Call<'_>) -> Result<Vec<Value>> {
         };
         return Ok(vec![known_convolution(emit, known)?]);
     }
-    let bias = if bias.is_some() {
-        Some(emit.input(call, 2)?)
-    } else {
-        None
-    };
+    if let Some(value) = whole_input(emit, x, w, bias, groups, &window)? {
+        return Ok(vec![value]);
+    }
+    let bias = bias.map(|bias| emit.node(bias)).transpose()?;
     let (x, w) = (emit.node(x)?, emit.node(w)?);
     let node = emit.builder.convolution(x, w, bias, groups, window)?;
     Ok(vec![emit.value(node, element)?])

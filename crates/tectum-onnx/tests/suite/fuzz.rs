@@ -170,15 +170,15 @@ fn change(graph: &mut GraphProto, random: &mut Random) -> bool {
                 .cloned()
                 .flatten();
             let supported = tectum_onnx::supported_operators();
-            let any = supported[random.below(supported.len())].to_owned();
+            let (domain, any) = supported[random.below(supported.len())];
             let Some(node) = random.pick(&mut graph.node) else {
                 return false;
             };
-            node.op_type = if random.below(2) == 0 {
-                other
+            if random.below(2) == 0 {
+                node.op_type = other;
             } else {
-                Some(any)
-            };
+                (node.domain, node.op_type) = (Some(domain.to_owned()), Some(any.to_owned()));
+            }
             true
         }
     }

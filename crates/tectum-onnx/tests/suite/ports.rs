@@ -158,7 +158,7 @@ fn an_output_is_loaded_without_the_nodes_of_others() {
     let stochastic = file(GraphProto {
         node: vec![
             node("MatMul", "obs w", "deterministic_actions", vec![]),
-            node("RandomNormalLike", "deterministic_actions", "e", vec![]),
+            node("ImageDecoder", "deterministic_actions", "e", vec![]),
             node("Mul", "e deviation", "noise", vec![]),
             node("Add", "deterministic_actions noise", "actions", vec![]),
         ],
@@ -170,7 +170,7 @@ fn an_output_is_loaded_without_the_nodes_of_others() {
         output: outputs("deterministic_actions actions"),
         ..GraphProto::default()
     });
-    let error = stochastic.load(&[]).expect_err("random");
+    let error = stochastic.load(&[]).expect_err("no such operator");
     assert_eq!(error.kind(), ErrorKind::Unsupported, "{error}");
     let network = stochastic
         .load_outputs(&[], &["deterministic_actions"])
@@ -347,4 +347,35 @@ fn a_network_of_known_outputs_accepts_its_inputs() {
             .expect_err(reason);
         assert!(error.to_string().contains(reason), "{error}");
     }
+}
+
+#[test]
+fn a_number_of_the_best_that_sizes_give_is_known() {
+    // The minimum of an axis and 5, as torch's exporter writes it.
+    let network = file(GraphProto {
+        node: vec![
+            node("Shape", "x", "sizes", vec![]),
+            node("Gather", "sizes one", "size", vec![int("axis", 0)]),
+            node("Min", "size five", "count", vec![]),
+            node("Unsqueeze", "count zero", "k", vec![]),
+            node("TopK", "x k", "y places", vec![]),
+        ],
+        initializer: vec![
+            int64s("one", &[], &[1]),
+            int64s("five", &[], &[5]),
+            int64s("zero", &[1], &[0]),
+        ],
+        input: vec![port("x", DataType::FLOAT, &[1, 3])],
+        output: outputs("y places"),
+        ..GraphProto::default()
+    })
+    .load(&[])
+    .expect("a network");
+    let x = array(ElementType::F32, &[1, 3], &[2.0, 9.0, 4.0]);
+    let found = computed(&network, &[("x", x.clone())], "y");
+    assert_eq!(found.to_f64(), [9.0, 4.0, 2.0]);
+    assert_eq!(
+        computed(&network, &[("x", x)], "places").to_f64(),
+        [1.0, 2.0, 0.0]
+    );
 }

@@ -48,6 +48,14 @@ pub fn floats(name: &str, dims: &[i64]) -> TensorProto {
     }
 }
 
+/// A tensor of f32 with these elements.
+pub fn numbers(name: &str, dims: &[i64], values: &[f32]) -> TensorProto {
+    TensorProto {
+        float_data: values.to_vec(),
+        ..floats(name, dims)
+    }
+}
+
 pub fn port(name: &str, kind: DataType, dims: &[i64]) -> ValueInfoProto {
     let dim = dims
         .iter()
@@ -110,17 +118,38 @@ pub fn int(name: &str, value: i64) -> AttributeProto {
     }
 }
 
-fn ints(name: &str, values: &[i64]) -> AttributeProto {
+pub fn float(name: &str, value: f32) -> AttributeProto {
+    AttributeProto {
+        f: Some(value),
+        ..attribute(name, AttributeType::FLOAT)
+    }
+}
+
+pub fn ints(name: &str, values: &[i64]) -> AttributeProto {
     AttributeProto {
         ints: values.to_vec(),
         ..attribute(name, AttributeType::INTS)
     }
 }
 
-fn text(name: &str, value: &str) -> AttributeProto {
+pub fn text(name: &str, value: &str) -> AttributeProto {
     AttributeProto {
         s: Some(value.to_owned()),
         ..attribute(name, AttributeType::STRING)
+    }
+}
+
+pub fn texts(name: &str, values: &[&str]) -> AttributeProto {
+    AttributeProto {
+        strings: values.iter().map(|value| (*value).to_owned()).collect(),
+        ..attribute(name, AttributeType::STRINGS)
+    }
+}
+
+pub fn float_list(name: &str, values: &[f32]) -> AttributeProto {
+    AttributeProto {
+        floats: values.to_vec(),
+        ..attribute(name, AttributeType::FLOATS)
     }
 }
 
@@ -389,12 +418,104 @@ fn quantized() -> ModelProto {
     })
 }
 
+fn of_domain(domain: &str, node: NodeProto) -> NodeProto {
+    NodeProto {
+        domain: Some(domain.to_owned()),
+        ..node
+    }
+}
+
+/// Draws, and operators of other domains.
+fn others() -> ModelProto {
+    let tree = vec![
+        ints("nodes_treeids", &[0, 0, 0]),
+        ints("nodes_nodeids", &[0, 1, 2]),
+        ints("nodes_featureids", &[1, 0, 0]),
+        float_list("nodes_values", &[0.5, 0.0, 0.0]),
+        texts("nodes_modes", &["BRANCH_LEQ", "LEAF", "LEAF"]),
+        ints("nodes_truenodeids", &[1, 0, 0]),
+        ints("nodes_falsenodeids", &[2, 0, 0]),
+        ints("class_treeids", &[0, 0]),
+        ints("class_nodeids", &[1, 2]),
+        ints("class_ids", &[0, 1]),
+        float_list("class_weights", &[0.25, 0.75]),
+        ints("classlabels_int64s", &[5, 6]),
+    ];
+    let linear = vec![
+        float_list("coefficients", &[1.0, 2.0, 3.0, 4.0]),
+        float_list("intercepts", &[0.5]),
+        int("targets", 1),
+    ];
+    let node = vec![
+        node(
+            "RandomNormal",
+            "",
+            "a",
+            vec![ints("shape", &[2, 4]), float("seed", 3.0)],
+        ),
+        node("RandomUniformLike", "x", "b", vec![float("high", 2.0)]),
+        node("Multinomial", "x", "c", vec![int("sample_size", 3)]),
+        node("Sigmoid", "x", "p", vec![]),
+        node("Bernoulli", "p", "d", vec![int("dtype", 6)]),
+        of_domain(
+            "ai.onnx.ml",
+            node("TreeEnsembleClassifier", "x", "label scores", tree),
+        ),
+        of_domain("ai.onnx.ml", node("LinearRegressor", "x", "l", linear)),
+        of_domain(
+            "ai.onnx.ml",
+            node("Normalizer", "x", "n", vec![text("norm", "L2")]),
+        ),
+        of_domain(
+            "ai.onnx.ml",
+            node("ArrayFeatureExtractor", "x label", "f", vec![]),
+        ),
+        of_domain(
+            "com.microsoft",
+            node("FusedMatMul", "x x", "m", vec![int("transB", 1)]),
+        ),
+        of_domain(
+            "com.microsoft",
+            node("QuickGelu", "x", "g", vec![float("alpha", 2.0)]),
+        ),
+        of_domain(
+            "com.microsoft",
+            node("SkipLayerNormalization", "x x gain gain", "s", vec![]),
+        ),
+        node("DynamicQuantizeLinear", "x", "q scale zero", vec![]),
+        of_domain(
+            "com.microsoft",
+            node(
+                "QGemm",
+                "q scale zero w one byte",
+                "y",
+                vec![int("transB", 1)],
+            ),
+        ),
+    ];
+    let initializer = vec![
+        floats("gain", &[4]),
+        floats("one", &[]),
+        words("w", DataType::INT8, &[3, 4], -6..6),
+        words("byte", DataType::INT8, &[], [2]),
+    ];
+    let input = vec![port("x", DataType::FLOAT, &[2, 4])];
+    model(GraphProto {
+        node,
+        initializer,
+        input,
+        output: outputs("a b c d label scores l n m g s y"),
+        ..GraphProto::default()
+    })
+}
+
 /// Each with a name.
-pub fn all() -> [(&'static str, ModelProto); 4] {
+pub fn all() -> [(&'static str, ModelProto); 5] {
     [
         ("movement", movement()),
         ("layers", layers()),
         ("control", control()),
         ("quantized", quantized()),
+        ("others", others()),
     ]
 }

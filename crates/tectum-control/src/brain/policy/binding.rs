@@ -7,7 +7,7 @@ pub(super) mod terms;
 
 use tectum::{DType, Error, Result};
 use tectum_equations::Unit;
-use tectum_onnx::{Network, NetworkPort};
+use tectum_onnx::{Assumption, Network, NetworkPort};
 
 use self::action::BoundAction;
 use self::inputs::{BoundInput, Inputs};
@@ -104,6 +104,8 @@ impl Contract {
             network
                 .assumptions()
                 .iter()
+                // Random numbers have the seed of the run.
+                .filter(|assumption| !matches!(assumption, Assumption::Seed))
                 .map(|assumption| format!("{assumption} (assumed)")),
         );
         if let Some(period) = self.period_s

@@ -71,8 +71,14 @@ impl Inference {
         Ok(inference)
     }
 
-    fn set_inputs(&mut self, inputs: &[Vec<f32>]) {
+    /// The inputs of the next run, and its number, which its random numbers depend on.
+    fn set_inputs(&mut self, inputs: &[Vec<f32>], number: u64) {
         self.answer = None;
+        let seed = self.recipe.seed;
+        for (index, network) in (0u64..).zip(&mut self.networks) {
+            // Networks differ in the upper half.
+            network.set_draws(seed ^ index << 32, number as u32);
+        }
         for (own, values) in self.inputs.iter_mut().zip(inputs) {
             own.copy_from_slice(values);
         }
@@ -175,15 +181,15 @@ pub(super) enum Runner {
 }
 
 impl Runner {
-    /// Starts an inference; false if an earlier one, whose answer is no longer wanted, still runs.
-    pub fn start(&mut self, inputs: &[Vec<f32>]) -> Result<bool> {
+    /// Starts the inference of a number; false if an earlier one, whose answer is no longer wanted, still runs.
+    pub fn start(&mut self, inputs: &[Vec<f32>], number: u64) -> Result<bool> {
         match self {
             Self::Here(inference) => {
-                inference.set_inputs(inputs);
+                inference.set_inputs(inputs, number);
                 inference.answer = Some(inference.run());
                 Ok(true)
             }
-            Self::Thread(worker) => worker.start(inputs),
+            Self::Thread(worker) => worker.start(inputs, number),
         }
     }
 
@@ -315,11 +321,11 @@ impl Worker {
         self.shared.is_busy.load(Ordering::Acquire)
     }
 
-    fn start(&self, inputs: &[Vec<f32>]) -> Result<bool> {
+    fn start(&self, inputs: &[Vec<f32>], number: u64) -> Result<bool> {
         if self.is_busy() {
             return Ok(false);
         }
-        self.shared.inference()?.set_inputs(inputs);
+        self.shared.inference()?.set_inputs(inputs, number);
         self.shared.is_busy.store(true, Ordering::Release);
         self.thread
             .iter()

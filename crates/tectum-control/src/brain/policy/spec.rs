@@ -94,10 +94,10 @@ impl BrainSettings for PolicySpec {
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        Ok(Recipe::Device(Box::new(Arc::new(PolicyRecipe::new(
-            self,
-            context.body,
-            context.clock,
-        )?))))
+        let recipe = PolicyRecipe::new(self, context.body, context.clock)?;
+        Ok(Recipe::Device(Box::new(Arc::new(PolicyRecipe {
+            seed: context.seed,
+            ..recipe
+        }))))
     }
 }

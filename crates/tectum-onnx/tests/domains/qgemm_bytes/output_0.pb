@@ -1,0 +1,1 @@
+Je€dkquxg`zhh
