@@ -192,15 +192,11 @@ impl TileElements for ColumnMajor<'_> {
         depth: usize,
         mut f: impl FnMut(usize, [&f32; HEIGHT]),
     ) {
-        if depth == 0 {
-            return;
-        }
         let columns = &self.data[from * self.stride..];
+        let last = depth.saturating_sub(1).checked_mul(self.stride);
+        let end = last.and_then(|last| last.checked_add(HEIGHT));
         assert!(
-            (depth - 1)
-                .checked_mul(self.stride)
-                .and_then(|last| last.checked_add(HEIGHT))
-                .is_some_and(|end| end <= columns.len()),
+            depth == 0 || end.is_some_and(|end| end <= columns.len()),
             "invariant: the operand holds its last tile"
         );
         // Not by for_each: the compiler may keep its loop as a separate function, which lacks this
