@@ -27,7 +27,8 @@ use crate::operation::convolution::window::Geometry;
 use crate::operation::product::gemm::Activation;
 use crate::operation::product::panel_format::PANEL;
 use crate::operation::product::strip::{
-    CacheLine, Left, MAX_PANELS_PER_PASS, panels_per_pass, panels_per_pass_of, tile_of, vectors,
+    CacheLine, ColumnMajor, Left, MAX_PANELS_PER_PASS, TileElements, panels_per_pass,
+    panels_per_pass_of, tile_of, vectors,
 };
 use crate::operation::product::tiles::{pack_tiles_of, tile_rows, tiles};
 
@@ -348,20 +349,15 @@ impl Product<'_> {
 #[derive(Clone, Copy)]
 pub(crate) struct PanelColumns<'a>(pub &'a [[f32; PANEL]]);
 
-impl Left for PanelColumns<'_> {
+impl<'a> Left for PanelColumns<'a> {
+    type Tile = ColumnMajor<'a>;
+
     #[inline(always)]
-    fn each<const HEIGHT: usize>(
-        &self,
-        [row, first]: [usize; 2],
-        depth: usize,
-        mut f: impl FnMut(usize, [&f32; HEIGHT]),
-    ) {
-        assert!(row + HEIGHT <= PANEL, "invariant: a tile lies in a panel");
-        for (k, row_of_k) in self.0[first..][..depth].iter().enumerate() {
-            let elements: &[f32; HEIGHT] = row_of_k[row..]
-                .first_chunk()
-                .expect("invariant: a tile lies in a panel");
-            f(k, elements.each_ref());
+    fn tile(self, [row, first]: [usize; 2], height: usize) -> ColumnMajor<'a> {
+        assert!(row + height <= PANEL, "invariant: a tile lies in a panel");
+        ColumnMajor {
+            data: &self.0[first..].as_flattened()[row..],
+            stride: PANEL,
         }
     }
 }
@@ -524,9 +520,9 @@ impl Block<'_, '_> {
         let sums = &mut self.rest_sums[filter * self.rest * PANEL..];
         for (first, tile) in tiles(self.rest, tile_rows::<S>()) {
             let y = &mut sums[first * PANELS * PANEL..][..tile * PANELS * PANEL];
-            tile_of::<S, _, (), _, PANELS, VECTORS>(
+            tile_of::<S, _, _, PANELS, VECTORS>(
                 simd,
-                (tile, (left, first, 0)),
+                (tile, first, left.tile([first, 0], tile)),
                 (right, [&[]; PANELS]),
                 y,
                 (from > 0, None),
@@ -642,8 +638,9 @@ impl<const PANELS: usize> Strip<'_, PANELS> {
         }
         let filters =
             &self.product.filters.as_chunks().0[row / PANEL * self.product.patches.depth()..];
-        PanelColumns(filters).each::<HEIGHT>(
-            [row % PANEL, from],
+        let filters = PanelColumns(filters).tile([row % PANEL, from], HEIGHT);
+        filters.each::<HEIGHT>(
+            0,
             depth,
             #[inline(always)]
             |k, a| {

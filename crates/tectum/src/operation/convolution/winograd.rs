@@ -23,7 +23,7 @@ use crate::operation::convolution::patches::{PanelColumns, Patches, Run};
 use crate::operation::convolution::window::Geometry;
 use crate::operation::product::panel_format::PANEL;
 use crate::operation::product::strip::{
-    CacheLine, MAX_PANELS_PER_PASS, panels_per_pass_of, tile_of,
+    CacheLine, Left, MAX_PANELS_PER_PASS, panels_per_pass_of, tile_of,
 };
 use crate::operation::product::tiles::{tile_rows, tiles};
 
@@ -487,9 +487,13 @@ fn tiles_of<S: Simd, const PANELS: usize, const VECTORS: usize>(
             let mut next = [&[][..]; PANELS];
             next[0] = ahead;
             let y = &mut y[first * PANELS * PANEL..][..height * PANELS * PANEL];
-            tile_of::<S, _, (), _, PANELS, VECTORS>(
+            tile_of::<S, _, _, PANELS, VECTORS>(
                 simd,
-                (height, (PanelColumns(filters), first, from)),
+                (
+                    height,
+                    first,
+                    PanelColumns(filters).tile([first, from], height),
+                ),
                 (right, next),
                 y,
                 (from > 0, None),

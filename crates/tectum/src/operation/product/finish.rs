@@ -4,10 +4,9 @@
 use std::ops::Range;
 
 use crate::kernel::math::Real;
-use crate::kernel::native::{PrefetchHint, prefetch_unchecked};
 use crate::operation::product::gemm::{Activation, by_activation};
 use crate::operation::product::panel_format::PANEL;
-use crate::operation::product::strip::StripEpilogue;
+use crate::operation::product::strip::{EpilogueLines, StripEpilogue};
 
 /// The epilogue of a product without the residual, for a strip of some columns from a first one on.
 #[derive(Clone, Copy)]
@@ -57,10 +56,10 @@ impl BiasActivation<'_> {
 }
 
 impl StripEpilogue for BiasActivation<'_> {
-    const PREFETCHES: bool = false;
-
     #[inline(always)]
-    fn prefetch(&self, _: usize, _: usize) {}
+    fn lines(&self) -> Option<EpilogueLines<'_>> {
+        None
+    }
 
     #[inline(always)]
     fn end<const PANELS: usize>(&mut self, _: usize, tile: &mut [[[f32; PANEL]; PANELS]]) {
@@ -84,20 +83,16 @@ pub(crate) struct StoreEpilogue<'a, 'y> {
 }
 
 impl StripEpilogue for StoreEpilogue<'_, '_> {
-    const PREFETCHES: bool = true;
-
     #[inline(always)]
-    fn prefetch(&self, row: usize, columns: usize) {
-        let at = row * self.n + self.finish.first;
-        for line in (0..columns).step_by(PANEL) {
-            prefetch_unchecked(self.y, at + line, PrefetchHint::ToWrite);
-            if let Some(residual) = self.residual {
-                prefetch_unchecked(residual, at + line, PrefetchHint::Near);
-            }
-        }
-        for line in (row * self.next_of_row..(row + 1) * self.next_of_row).step_by(PANEL) {
-            prefetch_unchecked(self.next, line, PrefetchHint::Far);
-        }
+    fn lines(&self) -> Option<EpilogueLines<'_>> {
+        Some(EpilogueLines {
+            y: self.y,
+            residual: self.residual,
+            n: self.n,
+            first: self.finish.first,
+            next: self.next,
+            next_of_row: self.next_of_row,
+        })
     }
 
     #[inline(always)]

@@ -74,11 +74,19 @@ pub(crate) fn panels_per_row() -> usize {
 
 /// The left operand of a strip: element (row, k).
 pub(crate) trait Left: Copy {
-    /// Calls `f` with a tile's part k by k: from its first row and a first k on, `depth` rows of k.
-    /// The elements are still in memory, from where one instruction loads and broadcasts each.
+    /// The rows of a tile. Few types: each is compiled in every form of the tile.
+    type Tile: TileElements;
+    /// Rows from one on, with all k from a first one on.
+    fn tile(self, place: [usize; 2], height: usize) -> Self::Tile;
+}
+
+/// The elements of the left operand in a tile.
+pub(crate) trait TileElements: Copy {
+    /// Calls `f` k by k, from a first one on. The elements are still in memory, from where one
+    /// instruction loads and broadcasts each.
     fn each<const HEIGHT: usize>(
-        &self,
-        place: [usize; 2],
+        self,
+        from: usize,
         depth: usize,
         f: impl FnMut(usize, [&f32; HEIGHT]),
     );
@@ -92,21 +100,14 @@ pub(crate) struct Tiles<'a> {
     pub k: usize,
 }
 
-impl Left for Tiles<'_> {
+impl<'a> Left for Tiles<'a> {
+    type Tile = ColumnMajor<'a>;
+
     #[inline(always)]
-    fn each<const HEIGHT: usize>(
-        &self,
-        [row, first]: [usize; 2],
-        depth: usize,
-        mut f: impl FnMut(usize, [&f32; HEIGHT]),
-    ) {
-        let tile = self.data[row * self.k + first * HEIGHT..][..depth * HEIGHT]
-            .as_chunks::<HEIGHT>()
-            .0;
-        // Not by for_each: the compiler may keep its loop as a separate function, which lacks this
-        // one's instructions.
-        for (k, a) in tile.iter().enumerate() {
-            f(k, a.each_ref());
+    fn tile(self, [row, first]: [usize; 2], height: usize) -> ColumnMajor<'a> {
+        ColumnMajor {
+            data: &self.data[row * self.k + first * height..],
+            stride: height,
         }
     }
 }
@@ -119,10 +120,22 @@ pub(crate) struct Rows<'a> {
 }
 
 impl Left for Rows<'_> {
+    type Tile = Self;
+
+    #[inline(always)]
+    fn tile(self, [row, first]: [usize; 2], _: usize) -> Self {
+        Self {
+            data: &self.data[row * self.stride + first..],
+            ..self
+        }
+    }
+}
+
+impl TileElements for Rows<'_> {
     #[inline(always)]
     fn each<const HEIGHT: usize>(
-        &self,
-        [row, first]: [usize; 2],
+        self,
+        first: usize,
         depth: usize,
         mut f: impl FnMut(usize, [&f32; HEIGHT]),
     ) {
@@ -131,8 +144,8 @@ impl Left for Rows<'_> {
         let mut block = [[0.0; BLOCK]; HEIGHT];
         for from in (0..depth).step_by(BLOCK) {
             let count = BLOCK.min(depth - from);
-            for (index, block) in block.iter_mut().enumerate() {
-                let row = &self.data[(row + index) * self.stride + first + from..];
+            for (row, block) in block.iter_mut().enumerate() {
+                let row = &self.data[row * self.stride + first + from..];
                 if count == BLOCK {
                     *block = *row
                         .first_chunk()
@@ -160,18 +173,43 @@ pub(crate) struct ColumnMajor<'a> {
 }
 
 impl Left for ColumnMajor<'_> {
+    type Tile = Self;
+
+    #[inline(always)]
+    fn tile(self, [row, first]: [usize; 2], _: usize) -> Self {
+        Self {
+            data: &self.data[first * self.stride + row..],
+            ..self
+        }
+    }
+}
+
+impl TileElements for ColumnMajor<'_> {
     #[inline(always)]
     fn each<const HEIGHT: usize>(
-        &self,
-        [row, first]: [usize; 2],
+        self,
+        from: usize,
         depth: usize,
         mut f: impl FnMut(usize, [&f32; HEIGHT]),
     ) {
-        let columns = &self.data[first * self.stride + row..];
+        let columns = &self.data[from * self.stride..];
+        let last = depth.saturating_sub(1).checked_mul(self.stride);
+        let end = last.and_then(|last| last.checked_add(HEIGHT));
+        assert!(
+            depth == 0 || end.is_some_and(|end| end <= columns.len()),
+            "invariant: the operand holds its last tile"
+        );
+        // Not by for_each: the compiler may keep its loop as a separate function, which lacks this
+        // one's instructions.
         for k in 0..depth {
-            let column: &[f32; HEIGHT] = columns[k * self.stride..]
-                .first_chunk()
-                .expect("invariant: the operand holds its last tile");
+            // SAFETY: the elements of the last k end within the operand, and those of k begin
+            // `stride` before those of k + 1.
+            let column: &[f32; HEIGHT] = unsafe {
+                &*columns
+                    .as_ptr()
+                    .add(k * self.stride)
+                    .cast::<[f32; HEIGHT]>()
+            };
             f(k, column.each_ref());
         }
     }
@@ -303,20 +341,49 @@ impl Right for StridedPanel<'_> {
 
 /// The epilogue of a strip's tiles.
 pub(crate) trait StripEpilogue {
-    /// Whether there is something to prefetch.
-    const PREFETCHES: bool;
-    /// Prefetches what the epilogue of a tile accesses in a row of this many columns.
-    fn prefetch(&self, row: usize, columns: usize);
+    /// What it accesses, if that is to be prefetched. No method of this trait does so: the tile
+    /// would be compiled for each epilogue.
+    fn lines(&self) -> Option<EpilogueLines<'_>>;
     /// Finishes a tile whose sums are complete.
     fn end<const PANELS: usize>(&mut self, first: usize, tile: &mut [[[f32; PANEL]; PANELS]]);
 }
 
+/// What an epilogue accesses row by row.
+#[derive(Clone, Copy)]
+pub(crate) struct EpilogueLines<'a> {
+    pub y: &'a [f32],
+    pub residual: Option<&'a [f32]>,
+    /// Columns of both, and the strip's first.
+    pub n: usize,
+    pub first: usize,
+    /// What is needed after them, and how much of it is prefetched with each row.
+    pub next: &'a [f32],
+    pub next_of_row: usize,
+}
+
+impl EpilogueLines<'_> {
+    /// Prefetches what the epilogue of a tile accesses in a row of this many columns.
+    #[inline(always)]
+    pub fn prefetch(&self, row: usize, columns: usize) {
+        let at = row * self.n + self.first;
+        for line in (0..columns).step_by(PANEL) {
+            prefetch_unchecked(self.y, at + line, PrefetchHint::ToWrite);
+            if let Some(residual) = self.residual {
+                prefetch_unchecked(residual, at + line, PrefetchHint::Near);
+            }
+        }
+        for line in (row * self.next_of_row..(row + 1) * self.next_of_row).step_by(PANEL) {
+            prefetch_unchecked(self.next, line, PrefetchHint::Far);
+        }
+    }
+}
+
 /// Keeps the sums as the result.
 impl StripEpilogue for () {
-    const PREFETCHES: bool = false;
-
     #[inline(always)]
-    fn prefetch(&self, _: usize, _: usize) {}
+    fn lines(&self) -> Option<EpilogueLines<'_>> {
+        None
+    }
 
     #[inline(always)]
     fn end<const PANELS: usize>(&mut self, _: usize, _: &mut [[[f32; PANEL]; PANELS]]) {}
@@ -426,13 +493,13 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
                     .unwrap_or_default()
             });
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
-            let tail = is_last.then_some(&self.tail);
-            tile_of::<S, L, T, _, PANELS, VECTORS>(
+            let lines = self.tail.lines().filter(|_| is_last);
+            tile_of::<S, _, _, PANELS, VECTORS>(
                 simd,
-                (height, (self.a, first, from)),
+                (height, first, self.a.tile([first, from], height)),
                 (b, ahead),
                 y,
-                (onto, tail),
+                (onto, lines),
             );
             if is_last {
                 self.tail
@@ -446,124 +513,144 @@ impl<L: Left, R: Right, T: StripEpilogue, const PANELS: usize> Strip<'_, L, R, T
 #[inline(always)]
 pub(crate) fn tile_of<
     S: Simd,
-    L: Left,
-    T: StripEpilogue,
+    A: TileElements,
     B: PanelRows,
     const PANELS: usize,
     const VECTORS: usize,
 >(
     simd: S,
-    (height, place): (usize, (L, usize, usize)),
+    (height, row, a): (usize, usize, A),
     b: ([B; PANELS], [&[f32]; PANELS]),
     y: &mut [f32],
-    end: (bool, Option<&T>),
+    end: (bool, Option<EpilogueLines<'_>>),
 ) {
+    let place = (a, row);
     // One test of a constant for each number of registers: heights that a form never has are not
     // compiled for it.
     if const { tile_rows::<S>() <= 2 } {
         return match height {
-            1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
-            _ => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+            1 => tile::<S, A, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+            _ => tile::<S, A, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
         };
     }
     if const { tile_rows::<S>() <= 6 } {
         return match height {
-            1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
-            2 => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
-            3 => tile::<S, L, T, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
-            4 => tile::<S, L, T, B, PANELS, VECTORS, 4>(simd, place, b, y, end),
-            5 => tile::<S, L, T, B, PANELS, VECTORS, 5>(simd, place, b, y, end),
-            _ => tile::<S, L, T, B, PANELS, VECTORS, 6>(simd, place, b, y, end),
+            1 => tile::<S, A, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+            2 => tile::<S, A, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+            3 => tile::<S, A, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
+            4 => tile::<S, A, B, PANELS, VECTORS, 4>(simd, place, b, y, end),
+            5 => tile::<S, A, B, PANELS, VECTORS, 5>(simd, place, b, y, end),
+            _ => tile::<S, A, B, PANELS, VECTORS, 6>(simd, place, b, y, end),
         };
     }
     match height {
-        1 => tile::<S, L, T, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
-        2 => tile::<S, L, T, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
-        3 => tile::<S, L, T, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
-        4 => tile::<S, L, T, B, PANELS, VECTORS, 4>(simd, place, b, y, end),
-        5 => tile::<S, L, T, B, PANELS, VECTORS, 5>(simd, place, b, y, end),
-        6 => tile::<S, L, T, B, PANELS, VECTORS, 6>(simd, place, b, y, end),
-        7 => tile::<S, L, T, B, PANELS, VECTORS, 7>(simd, place, b, y, end),
-        8 => tile::<S, L, T, B, PANELS, VECTORS, 8>(simd, place, b, y, end),
-        9 => tile::<S, L, T, B, PANELS, VECTORS, 9>(simd, place, b, y, end),
-        10 => tile::<S, L, T, B, PANELS, VECTORS, 10>(simd, place, b, y, end),
-        11 => tile::<S, L, T, B, PANELS, VECTORS, 11>(simd, place, b, y, end),
-        _ => tile::<S, L, T, B, PANELS, VECTORS, MAX_TILE>(simd, place, b, y, end),
+        1 => tile::<S, A, B, PANELS, VECTORS, 1>(simd, place, b, y, end),
+        2 => tile::<S, A, B, PANELS, VECTORS, 2>(simd, place, b, y, end),
+        3 => tile::<S, A, B, PANELS, VECTORS, 3>(simd, place, b, y, end),
+        4 => tile::<S, A, B, PANELS, VECTORS, 4>(simd, place, b, y, end),
+        5 => tile::<S, A, B, PANELS, VECTORS, 5>(simd, place, b, y, end),
+        6 => tile::<S, A, B, PANELS, VECTORS, 6>(simd, place, b, y, end),
+        7 => tile::<S, A, B, PANELS, VECTORS, 7>(simd, place, b, y, end),
+        8 => tile::<S, A, B, PANELS, VECTORS, 8>(simd, place, b, y, end),
+        9 => tile::<S, A, B, PANELS, VECTORS, 9>(simd, place, b, y, end),
+        10 => tile::<S, A, B, PANELS, VECTORS, 10>(simd, place, b, y, end),
+        11 => tile::<S, A, B, PANELS, VECTORS, 11>(simd, place, b, y, end),
+        _ => tile::<S, A, B, PANELS, VECTORS, MAX_TILE>(simd, place, b, y, end),
     }
 }
 
 /// `HEIGHT` rows of 16·PANELS columns in registers; `b` [depth, 16] each.
-#[inline(always)]
+///
+/// A function of its own: the strips of all kernels share it, and hundreds of forms of it were most
+/// of what the compiler worked on when it was inlined.
+#[inline(never)]
 fn tile<
     S: Simd,
-    L: Left,
-    T: StripEpilogue,
+    A: TileElements,
     B: PanelRows,
     const PANELS: usize,
     const VECTORS: usize,
     const HEIGHT: usize,
 >(
     simd: S,
-    (a, row, first): (L, usize, usize),
+    (a, row): (A, usize),
     (b, ahead): ([B; PANELS], [&[f32]; PANELS]),
     y: &mut [f32],
-    (onto, tail): (bool, Option<&T>),
+    (onto, lines): (bool, Option<EpilogueLines<'_>>),
 ) {
-    let depth = b[0].depth();
-    let y = bytemuck::cast_slice_mut::<_, S::f32s>(y)
-        .as_chunks_mut::<VECTORS>()
-        .0
-        .as_chunks_mut::<PANELS>()
-        .0;
-    // With a height known at compile time: else the sums would be in memory.
-    let y: &mut [_; HEIGHT] = y
-        .first_chunk_mut()
-        .expect("invariant: a tile is of its height");
-    let mut sums = if onto {
-        *y
-    } else {
-        [[[simd.splat_f32s(0.0); VECTORS]; PANELS]; HEIGHT]
-    };
-    // Where the second panel has none ahead it prefetches the first's, which is in cache.
-    let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
-    let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
-    let every = if T::PREFETCHES {
-        PREFETCH_INTERVAL
-    } else {
-        depth.max(1)
-    };
-    for from in (0..depth).step_by(every) {
-        if let Some(tail) = tail.filter(|_| T::PREFETCHES && from / every < HEIGHT) {
-            tail.prefetch(row + from / every, PANELS * PANEL);
-        }
-        let depth = every.min(depth - from);
-        let b = b.map(|b| b.part(from, depth));
-        a.each::<HEIGHT>(
-            [row, first + from],
-            depth,
-            #[inline(always)]
-            |k, a| {
-                if asks_ahead {
-                    for ahead in ahead {
-                        prefetch_unchecked(ahead, (from + k) * PANEL, PrefetchHint::Far);
-                    }
+    simd.vectorize(
+        #[inline(always)]
+        || {
+            let depth = b[0].depth();
+            let y = bytemuck::cast_slice_mut::<_, S::f32s>(y)
+                .as_chunks_mut::<VECTORS>()
+                .0
+                .as_chunks_mut::<PANELS>()
+                .0;
+            // With a height known at compile time: else the sums would be in memory.
+            let y: &mut [_; HEIGHT] = y
+                .first_chunk_mut()
+                .expect("invariant: a tile is of its height");
+            let mut sums = if onto {
+                *y
+            } else {
+                [[[simd.splat_f32s(0.0); VECTORS]; PANELS]; HEIGHT]
+            };
+            // Where the second panel has none ahead it prefetches the first's, which is in cache.
+            let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
+            let ahead = ahead.map(
+                #[inline(always)]
+                |ahead| if ahead.is_empty() { first_ahead } else { ahead },
+            );
+            let every = if lines.is_some() {
+                PREFETCH_INTERVAL
+            } else {
+                depth.max(1)
+            };
+            for (part, from) in (0..depth).step_by(every).enumerate() {
+                if let Some(lines) = &lines
+                    && part < HEIGHT
+                {
+                    lines.prefetch(row + part, PANELS * PANEL);
                 }
-                b.iter().for_each(|b| b.prefetch_after(k));
-                let b: [[S::f32s; VECTORS]; PANELS] =
-                    std::array::from_fn(|panel| b[panel].row::<S, VECTORS>(k));
-                for row in 0..HEIGHT {
-                    let a = simd.splat_f32s(*a[row]);
-                    for panel in 0..PANELS {
-                        for vector in 0..VECTORS {
-                            sums[row][panel][vector] =
-                                simd.mul_add_f32s(a, b[panel][vector], sums[row][panel][vector]);
+                let depth = every.min(depth - from);
+                let b = b.map(
+                    #[inline(always)]
+                    |b| b.part(from, depth),
+                );
+                a.each::<HEIGHT>(
+                    from,
+                    depth,
+                    #[inline(always)]
+                    |k, a| {
+                        if asks_ahead {
+                            for ahead in ahead {
+                                prefetch_unchecked(ahead, (from + k) * PANEL, PrefetchHint::Far);
+                            }
                         }
-                    }
-                }
-            },
-        );
-    }
-    *y = sums;
+                        let mut vectors = [[simd.splat_f32s(0.0); VECTORS]; PANELS];
+                        for panel in 0..PANELS {
+                            b[panel].prefetch_after(k);
+                            vectors[panel] = b[panel].row::<S, VECTORS>(k);
+                        }
+                        for row in 0..HEIGHT {
+                            let a = simd.splat_f32s(*a[row]);
+                            for panel in 0..PANELS {
+                                for vector in 0..VECTORS {
+                                    sums[row][panel][vector] = simd.mul_add_f32s(
+                                        a,
+                                        vectors[panel][vector],
+                                        sums[row][panel][vector],
+                                    );
+                                }
+                            }
+                        }
+                    },
+                );
+            }
+            *y = sums;
+        },
+    );
 }
 
 /// The product of one row with panels side by side, `[1, k]·[k, 16·PANELS]`: its elements have the

@@ -7,7 +7,7 @@
 
 use crate::kernel::native::{PrefetchHint, prefetch_unchecked, simd};
 use crate::operation::product::panel_format::{HEAD, PANEL};
-use crate::operation::product::strip::{self, StripEpilogue};
+use crate::operation::product::strip::{self, EpilogueLines, StripEpilogue};
 use crate::operation::product::tiles::{pack_tiles_of, tiles};
 
 /// Flips the sign bit of each byte of a word: adds 128 to codes.
@@ -103,10 +103,10 @@ impl<T: StripEpilogue, const PANELS: usize> ByteStrip<'_, T, PANELS> {
         match form {
             // SAFETY: `forms` has found the instructions.
             #[cfg(target_arch = "x86_64")]
-            Form::Vnni => unsafe { x86::vnni(self) },
+            Form::Vnni => unsafe { x86::run_vnni(self) },
             // SAFETY: as above.
             #[cfg(target_arch = "x86_64")]
-            Form::Wide => unsafe { x86::wide(self) },
+            Form::Wide => unsafe { x86::run_wide(self) },
             Form::Plain => simd(
                 #[inline(always)]
                 || self.make(Plain),
@@ -130,30 +130,30 @@ impl<T: StripEpilogue, const PANELS: usize> ByteStrip<'_, T, PANELS> {
             });
             let y = &mut self.strip[first * PANELS * PANEL..][..height * PANELS * PANEL];
             let scales = &self.scales[first..][..height];
-            let a = (a, first, &self.tail);
+            let a = (a, first, self.tail.lines());
             // Heights that never occur are not compiled.
             if const { PANELS > strip::MAX_PANELS_PER_PASS } {
                 assert_eq!(height, 1, "invariant: only a single row has so many panels");
-                tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y);
+                tile::<B, PANELS, 1>(bytes, a, (self.b, ahead), scales, y);
             } else if const { B::FORM.tile_rows() <= 2 } {
                 match height {
-                    1 => tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
-                    _ => tile::<B, T, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
+                    1 => tile::<B, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
+                    _ => tile::<B, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
                 }
             } else {
                 match height {
-                    1 => tile::<B, T, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
-                    2 => tile::<B, T, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
-                    3 => tile::<B, T, PANELS, 3>(bytes, a, (self.b, ahead), scales, y),
-                    4 => tile::<B, T, PANELS, 4>(bytes, a, (self.b, ahead), scales, y),
-                    5 => tile::<B, T, PANELS, 5>(bytes, a, (self.b, ahead), scales, y),
-                    6 => tile::<B, T, PANELS, 6>(bytes, a, (self.b, ahead), scales, y),
-                    7 => tile::<B, T, PANELS, 7>(bytes, a, (self.b, ahead), scales, y),
-                    8 => tile::<B, T, PANELS, 8>(bytes, a, (self.b, ahead), scales, y),
-                    9 => tile::<B, T, PANELS, 9>(bytes, a, (self.b, ahead), scales, y),
-                    10 => tile::<B, T, PANELS, 10>(bytes, a, (self.b, ahead), scales, y),
-                    11 => tile::<B, T, PANELS, 11>(bytes, a, (self.b, ahead), scales, y),
-                    _ => tile::<B, T, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
+                    1 => tile::<B, PANELS, 1>(bytes, a, (self.b, ahead), scales, y),
+                    2 => tile::<B, PANELS, 2>(bytes, a, (self.b, ahead), scales, y),
+                    3 => tile::<B, PANELS, 3>(bytes, a, (self.b, ahead), scales, y),
+                    4 => tile::<B, PANELS, 4>(bytes, a, (self.b, ahead), scales, y),
+                    5 => tile::<B, PANELS, 5>(bytes, a, (self.b, ahead), scales, y),
+                    6 => tile::<B, PANELS, 6>(bytes, a, (self.b, ahead), scales, y),
+                    7 => tile::<B, PANELS, 7>(bytes, a, (self.b, ahead), scales, y),
+                    8 => tile::<B, PANELS, 8>(bytes, a, (self.b, ahead), scales, y),
+                    9 => tile::<B, PANELS, 9>(bytes, a, (self.b, ahead), scales, y),
+                    10 => tile::<B, PANELS, 10>(bytes, a, (self.b, ahead), scales, y),
+                    11 => tile::<B, PANELS, 11>(bytes, a, (self.b, ahead), scales, y),
+                    _ => tile::<B, PANELS, 12>(bytes, a, (self.b, ahead), scales, y),
                 }
             }
             self.tail
@@ -167,6 +167,8 @@ trait Bytes: Copy {
     const FORM: Form;
     type Sums: Copy;
     type Weights: Copy;
+    /// Runs work with the processor's instructions.
+    fn vectorize(self, work: impl FnOnce());
     fn start(self, sums: &[i32; PANEL]) -> Self::Sums;
     fn load(self, codes: &[u32; PANEL]) -> Self::Weights;
     /// Four unsigned bytes times four signed bytes, in each column. Sums may wrap: the effect of
@@ -176,73 +178,83 @@ trait Bytes: Copy {
 }
 
 /// `HEIGHT` rows of 16·PANELS columns in registers.
-#[inline(always)]
-fn tile<B: Bytes, T: StripEpilogue, const PANELS: usize, const HEIGHT: usize>(
+///
+/// A function of its own, which all epilogues share.
+#[inline(never)]
+fn tile<B: Bytes, const PANELS: usize, const HEIGHT: usize>(
     bytes: B,
-    (a, first, tail): (&[u32], usize, &T),
+    (a, first, lines): (&[u32], usize, Option<EpilogueLines<'_>>),
     (b, ahead): ([&[u32]; PANELS], [&[u32]; PANELS]),
     scales: &[f32],
     y: &mut [f32],
 ) {
-    let a = a.as_chunks::<HEIGHT>().0;
-    // Loops without closures: the compiler may keep those as functions that lack this one's
-    // instructions.
-    let (mut heads, mut codes): ([&[u32]; PANELS], [&[[u32; PANEL]]; PANELS]) =
-        ([&[]; PANELS], [&[]; PANELS]);
-    let mut sums = [[bytes.start(&[0; PANEL]); PANELS]; HEIGHT];
-    for panel in 0..PANELS {
-        let (head, rest) = b[panel].split_at(HEAD);
-        (heads[panel], codes[panel]) = (head, &rest.as_chunks::<PANEL>().0[..a.len()]);
-        let mut start = [0; PANEL];
-        for lane in 0..PANEL {
-            start[lane] = (head[PANEL + lane] as i32).wrapping_mul(-128);
-        }
-        for sums in &mut sums {
-            sums[panel] = bytes.start(&start);
-        }
-    }
-    let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
-    let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
-    for (part, a) in a.chunks(PREFETCH_INTERVAL).enumerate() {
-        // What the epilogue accesses is prefetched in small parts: one large prefetch would stall
-        // on cache lines.
-        let first_word = part * PREFETCH_INTERVAL;
-        if part < HEIGHT {
-            tail.prefetch(first + part, PANELS * PANEL);
-        }
-        let mut codes = codes;
-        for codes in &mut codes {
-            *codes = &codes[first_word..][..a.len()];
-        }
-        for (k, a) in a.iter().enumerate() {
-            if asks_ahead {
-                for ahead in ahead {
-                    prefetch_unchecked(ahead, (first_word + k) * PANEL, PrefetchHint::Far);
-                }
-            }
+    bytes.vectorize(
+        #[inline(always)]
+        || {
+            let a = a.as_chunks::<HEIGHT>().0;
+            // Loops without closures: the compiler may keep those as functions that lack this one's
+            // instructions.
+            let (mut heads, mut codes): ([&[u32]; PANELS], [&[[u32; PANEL]]; PANELS]) =
+                ([&[]; PANELS], [&[]; PANELS]);
+            let mut sums = [[bytes.start(&[0; PANEL]); PANELS]; HEIGHT];
             for panel in 0..PANELS {
-                let codes = bytes.load(&codes[panel][k]);
-                for row in 0..HEIGHT {
-                    sums[row][panel] = bytes.multiply_add(sums[row][panel], a[row], codes);
+                let (head, rest) = b[panel].split_at(HEAD);
+                (heads[panel], codes[panel]) = (head, &rest.as_chunks::<PANEL>().0[..a.len()]);
+                let mut start = [0; PANEL];
+                for lane in 0..PANEL {
+                    start[lane] = (head[PANEL + lane] as i32).wrapping_mul(-128);
+                }
+                for sums in &mut sums {
+                    sums[panel] = bytes.start(&start);
                 }
             }
-        }
-    }
-    let y: &mut [[[f32; PANEL]; PANELS]; HEIGHT] = y
-        .as_chunks_mut()
-        .0
-        .as_chunks_mut()
-        .0
-        .first_chunk_mut()
-        .expect("invariant: a tile is of its height");
-    for (row, y) in y.iter_mut().enumerate() {
-        for (panel, y) in y.iter_mut().enumerate() {
-            let sums = bytes.finish(sums[row][panel]);
-            for lane in 0..PANEL {
-                y[lane] = sums[lane] as f32 * (scales[row] * f32::from_bits(heads[panel][lane]));
+            let (asks_ahead, first_ahead) = (!ahead[0].is_empty(), ahead[0]);
+            let ahead = ahead.map(|ahead| if ahead.is_empty() { first_ahead } else { ahead });
+            for (part, a) in a.chunks(PREFETCH_INTERVAL).enumerate() {
+                // What the epilogue accesses is prefetched in small parts: one large prefetch would stall
+                // on cache lines.
+                let first_word = part * PREFETCH_INTERVAL;
+                if let Some(lines) = &lines
+                    && part < HEIGHT
+                {
+                    lines.prefetch(first + part, PANELS * PANEL);
+                }
+                let mut codes = codes;
+                for codes in &mut codes {
+                    *codes = &codes[first_word..][..a.len()];
+                }
+                for (k, a) in a.iter().enumerate() {
+                    if asks_ahead {
+                        for ahead in ahead {
+                            prefetch_unchecked(ahead, (first_word + k) * PANEL, PrefetchHint::Far);
+                        }
+                    }
+                    for panel in 0..PANELS {
+                        let codes = bytes.load(&codes[panel][k]);
+                        for row in 0..HEIGHT {
+                            sums[row][panel] = bytes.multiply_add(sums[row][panel], a[row], codes);
+                        }
+                    }
+                }
             }
-        }
-    }
+            let y: &mut [[[f32; PANEL]; PANELS]; HEIGHT] = y
+                .as_chunks_mut()
+                .0
+                .as_chunks_mut()
+                .0
+                .first_chunk_mut()
+                .expect("invariant: a tile is of its height");
+            for (row, y) in y.iter_mut().enumerate() {
+                for (panel, y) in y.iter_mut().enumerate() {
+                    let sums = bytes.finish(sums[row][panel]);
+                    for lane in 0..PANEL {
+                        y[lane] =
+                            sums[lane] as f32 * (scales[row] * f32::from_bits(heads[panel][lane]));
+                    }
+                }
+            }
+        },
+    );
 }
 
 #[derive(Clone, Copy)]
@@ -252,6 +264,11 @@ impl Bytes for Plain {
     const FORM: Form = Form::Plain;
     type Sums = [i32; PANEL];
     type Weights = [u32; PANEL];
+
+    #[inline(always)]
+    fn vectorize(self, work: impl FnOnce()) {
+        simd(work);
+    }
 
     #[inline(always)]
     fn start(self, sums: &[i32; PANEL]) -> Self::Sums {
@@ -288,16 +305,42 @@ mod x86 {
 
     /// # Safety
     /// The machine has AVX-512 F, BW, VL and VNNI.
+    #[inline]
     #[target_feature(enable = "avx2,fma,avx512f,avx512bw,avx512vl,avx512vnni")]
-    pub unsafe fn vnni<T: StripEpilogue, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
-        strip.make(Vnni(()));
+    unsafe fn vnni(work: impl FnOnce()) {
+        work();
+    }
+
+    /// # Safety
+    /// The machine has AVX-512 F, BW, VL and VNNI.
+    pub unsafe fn run_vnni<T: StripEpilogue, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
+        // SAFETY: by the caller's contract.
+        unsafe {
+            vnni(
+                #[inline(always)]
+                || strip.make(Vnni(())),
+            );
+        }
     }
 
     /// # Safety
     /// The machine has AVX2 and FMA.
+    #[inline]
     #[target_feature(enable = "avx2,fma")]
-    pub unsafe fn wide<T: StripEpilogue, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
-        strip.make(Wide(()));
+    unsafe fn wide(work: impl FnOnce()) {
+        work();
+    }
+
+    /// # Safety
+    /// The machine has AVX2 and FMA.
+    pub unsafe fn run_wide<T: StripEpilogue, const PANELS: usize>(strip: ByteStrip<'_, T, PANELS>) {
+        // SAFETY: by the caller's contract.
+        unsafe {
+            wide(
+                #[inline(always)]
+                || strip.make(Wide(())),
+            );
+        }
     }
 
     /// Only created where the machine has the features of [`vnni`], and used within.
@@ -308,6 +351,12 @@ mod x86 {
         const FORM: Form = Form::Vnni;
         type Sums = __m512i;
         type Weights = __m512i;
+
+        #[inline(always)]
+        fn vectorize(self, work: impl FnOnce()) {
+            // SAFETY: there is a `Vnni` only where the machine has the instructions.
+            unsafe { vnni(work) }
+        }
 
         #[inline(always)]
         fn start(self, sums: &[i32; PANEL]) -> __m512i {
@@ -340,6 +389,12 @@ mod x86 {
         /// Two sums side by side for each of four columns.
         type Sums = [__m256i; 4];
         type Weights = [__m256i; 4];
+
+        #[inline(always)]
+        fn vectorize(self, work: impl FnOnce()) {
+            // SAFETY: there is a `Wide` only where the machine has the instructions.
+            unsafe { wide(work) }
+        }
 
         #[inline(always)]
         fn start(self, sums: &[i32; PANEL]) -> Self::Sums {
