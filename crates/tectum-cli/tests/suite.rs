@@ -8,6 +8,8 @@ mod field;
 mod generate;
 mod genome_reports;
 mod messages;
+#[cfg(target_os = "linux")]
+mod mujoco;
 mod plant;
 mod policy;
 mod program;

@@ -39,6 +39,7 @@
 
 mod controller;
 mod episodes;
+mod film;
 mod guard;
 mod injection;
 mod metrics;
@@ -54,6 +55,7 @@ use std::ops::ControlFlow;
 use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, Session};
 
 use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
+use self::film::Filmed;
 use self::guard::{Guard, Guarded};
 use self::injection::{BrainFaults, FaultyBody, pending};
 use crate::body::task::{Measure, Task};
@@ -62,6 +64,7 @@ use crate::brain::{Brain, StandIn};
 use crate::clock::{Clock, SimClock};
 pub use controller::DeviceSpan;
 pub use episodes::{EpisodeReturns, Episodes};
+pub use film::{Film, SavePicture};
 pub use guard::ChannelGuard;
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick};
@@ -101,6 +104,7 @@ pub struct ClosedLoop {
     answer: Vec<f32>,
     held: Vec<f32>,
     trace_at_end: bool,
+    film: Option<Filmed>,
     /// Of every period so far.
     trace: ContentHasher,
 }
@@ -172,6 +176,7 @@ impl ClosedLoop {
             task: None,
             controller,
             trace_at_end: false,
+            film: None,
             trace: ContentHasher::default(),
         })
     }
@@ -179,6 +184,15 @@ impl ClosedLoop {
     /// Whether each launch of one more tick is timed after the run, for the receipt.
     pub fn trace_at_end(&mut self, trace: bool) {
         self.trace_at_end = trace;
+    }
+
+    /// Takes pictures of the body while it runs.
+    ///
+    /// # Errors
+    /// `Unsupported` for a body without pictures; what its renderer reports.
+    pub fn film(&mut self, film: Film) -> Result<()> {
+        self.film = Some(Filmed::new(film, &mut *self.body, &self.spec)?);
+        Ok(())
     }
 
     /// Sets what the run is judged by; without a task, periods are only scored by the body's
@@ -211,7 +225,8 @@ impl ClosedLoop {
     /// fault.
     ///
     /// # Errors
-    /// A time at or past the end of the run; a lost device for a brain that runs on none.
+    /// A time at or past the end of the run; a lost device for a brain that runs on none; a push
+    /// for a body that cannot be pushed.
     pub fn inject(&mut self, faults: &[Fault]) -> Result<()> {
         for fault in faults {
             if fault.at_s >= self.seconds(self.ticks) {
@@ -224,6 +239,12 @@ impl ClosedLoop {
                 return Err(Error::invalid(format!(
                     "inject {fault}: brain {} runs on no device",
                     self.controller.brain().name()
+                )));
+            }
+            if fault.kind == FaultKind::Push && self.body.pushed().is_none() {
+                return Err(Error::invalid(format!(
+                    "inject {fault}: body {} cannot be pushed; [body.push] of a MuJoCo body states a push",
+                    self.spec.name
                 )));
             }
         }
@@ -292,6 +313,7 @@ impl ClosedLoop {
         snapshot.insert("loop.held_action", Array::F32(self.held.clone()));
         if let Some(body) = self.body.exact_state() {
             snapshot.insert("body.state", Array::F64(body.state()));
+            self.body.health()?;
         }
         snapshot.insert_all("brain", brain);
         self.controller.add_state(&mut snapshot)?;
@@ -581,6 +603,9 @@ impl ClosedLoop {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let measure = self.measured();
+        if let Some(film) = &mut self.film {
+            film.tick(self.metrics.ticks, &mut *self.body)?;
+        }
         let step = self.body.step(&self.held);
         self.check_state(&step)?;
         let reward = self
@@ -625,6 +650,7 @@ impl ClosedLoop {
     /// Refuses to continue a simulated body whose state is not finite: no controller can bring it
     /// back.
     fn check_state(&self, step: &Step) -> Result<()> {
+        self.body.health()?;
         if step.reward.is_finite() && self.observation.iter().all(|number| number.is_finite()) {
             return Ok(());
         }
