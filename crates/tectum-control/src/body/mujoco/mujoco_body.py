@@ -297,7 +297,7 @@ class MujocoSimulation:
             is_binary = path.endswith(".mjb")
             model = mujoco.MjModel.from_binary_path(path) if is_binary else mujoco.MjModel.from_xml_path(path)
         except (ValueError, mujoco.FatalError) as error:
-            raise Invalid(f"{path}: MuJoCo cannot read it: {error}") from None
+            raise Invalid(f"{path}: MuJoCo cannot read it: {' '.join(str(error).split())}") from None
         return model, [path] if is_binary else self._dependencies()
 
     def _dependencies(self):
@@ -707,7 +707,7 @@ def _read_exactly(source, size):
 def serve(source, sink):
     """Answers requests, one message for each, until the other side closes."""
 
-    def answer(sequence, kind, **fields):
+    def answer(sequence, kind, /, **fields):
         body = encode({"type": kind, "sequence": sequence, **fields})
         sink.write(struct.pack("<I", len(body)) + body)
         sink.flush()

@@ -4,7 +4,7 @@ use std::io::{BufReader, Read, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 use tectum::{Error, Result};
@@ -31,6 +31,8 @@ pub(super) struct Process {
     requests: ChildStdin,
     answers: Receiver<Result<Option<Message>>>,
     tail: Arc<Mutex<Vec<u8>>>,
+    /// Keeps the tail of the standard error.
+    errors: JoinHandle<()>,
     sequence: u64,
     wait: Duration,
 }
@@ -74,13 +76,14 @@ impl Process {
         });
         let tail = Arc::new(Mutex::new(Vec::new()));
         let kept = tail.clone();
-        thread::spawn(move || keep_tail(errors, &kept));
+        let errors = thread::spawn(move || keep_tail(errors, &kept));
         Ok(Self {
             name: name.to_owned(),
             child,
             requests,
             answers,
             tail,
+            errors,
             sequence: 0,
             wait,
         })
@@ -159,6 +162,11 @@ impl Process {
     /// The error of a process that cannot be used any more.
     fn broken(&mut self, what: &str) -> Error {
         self.end();
+        // What it printed last is on its way, unless a process that it started still has the pipe.
+        let deadline = Instant::now() + END;
+        while !self.errors.is_finished() && Instant::now() < deadline {
+            thread::sleep(Duration::from_millis(1));
+        }
         let process = format!("body {}: the process that steps MuJoCo failed", self.name);
         Error::data(format!("{process}: {what}{}", self.last_errors()))
     }
