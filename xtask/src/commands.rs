@@ -37,6 +37,10 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("--priority", "needs CAP_SYS_NICE"),
     ("sudo ", "needs root"),
     ("runs/9.partial", "needs a run that was killed"),
+    (
+        "mujoco",
+        "needs the package mujoco; the tests run such bodies",
+    ),
 ];
 
 /// Pages whose tables have commands that are executed.

@@ -1,6 +1,7 @@
 //! `tectum run`: a scenario in its closed loop, from the command line to the run folder; a program
 //! over arrays; or a genome.
 
+mod frames;
 mod genome;
 pub mod program;
 pub mod progress;
@@ -105,9 +106,12 @@ pub struct RunArgs {
     /// Injects a fault at T seconds of the loop; may be repeated.
     ///
     /// device-lost@T, nan@T and slow@T are faults of the brain; sensor-lost@T and sensor-stuck@T
-    /// last ten periods, sensor-outlier@T one; stop@T presses the emergency stop.
+    /// last ten periods, sensor-outlier@T one; stop@T presses the emergency stop; push@T pushes a
+    /// MuJoCo body as its [body.push] states.
     #[arg(long, value_name = "FAULT@T")]
     inject: Vec<String>,
+    #[command(flatten)]
+    frames: frames::FrameArgs,
     #[command(flatten)]
     receipt: ReceiptArgs,
     /// Draws no plots.
@@ -118,7 +122,7 @@ pub struct RunArgs {
 fn body_help() -> String {
     let [others @ .., last] = BODIES.map(|body| body.name);
     format!(
-        "Another body: {}, {last}, or an equation file FILE.plant",
+        "Another body: {}, {last}, an equation file FILE.plant, or a MuJoCo model mujoco:SCENE.xml",
         others.join(", ")
     )
 }
@@ -200,7 +204,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
         Workload::Policy if args.body.is_none() => {
             let bodies = BODIES.map(|body| body.name).join(", ");
             Err(Error::invalid(format!(
-                "run {path}: a policy runs on a body: --body NAME or --body FILE.plant; there are {bodies}"
+                "run {path}: a policy runs on a body: --body NAME, --body FILE.plant or --body mujoco:SCENE.xml; there are {bodies}"
             )))
         }
         Workload::Policy if args.brain.is_some() => Err(Error::invalid(format!(
@@ -296,6 +300,7 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     closed_loop.inject(&faults)?;
     closed_loop.trace_at_end(args.trace);
     let mut folder = RunFolder::create(&args.runs, &scenario, &mut closed_loop)?;
+    args.frames.begin(&mut closed_loop, folder.path())?;
     let film = folder.path().join("field.gif");
     let (outcome, granted) = loop_until_done(
         &mut closed_loop,
@@ -311,6 +316,7 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
         resumed_at_tick,
         folder.complete_path(),
     );
+    args.frames.end(folder.path())?;
     finish_folder(folder, &outcome, &summary, !args.no_plots)?;
     args.receipt.save(&outcome.receipt)?;
     report(&summary::text(&summary, &outcome), args.json)?;
@@ -345,6 +351,7 @@ fn of_scenarios(args: &RunArgs) -> Option<&'static str> {
     given
         .into_iter()
         .find_map(|(name, is_given)| is_given.then_some(name))
+        .or(args.frames.given())
 }
 
 /// The scenario with the command line's changes.

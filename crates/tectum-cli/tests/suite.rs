@@ -9,6 +9,8 @@ mod generate;
 mod genome_reports;
 mod init_from;
 mod messages;
+#[cfg(target_os = "linux")]
+mod mujoco;
 mod plant;
 mod policy;
 mod program;

@@ -45,6 +45,7 @@ mod disturbances;
 pub mod equations;
 mod instances;
 pub mod motors;
+pub mod mujoco;
 pub mod names;
 mod parameters;
 pub mod pendulum;
@@ -409,6 +410,29 @@ pub trait Body: Send {
         None
     }
 
+    /// Whether it can be used. A body whose simulation or machine is out of reach returns the same
+    /// observation and a reward of NaN; the loop then ends with this error.
+    ///
+    /// # Errors
+    /// Why it cannot be used any more.
+    fn health(&self) -> Result<()> {
+        Ok(())
+    }
+
+    /// The body, to push it: for the fault `push`.
+    fn pushed(&mut self) -> Option<&mut dyn Push> {
+        None
+    }
+
+    /// A picture of it as it is now, of a size in pixels; `None` for a body that has none besides
+    /// its drawing.
+    ///
+    /// # Errors
+    /// What the renderer reports.
+    fn picture(&mut self, _width: u32, _height: u32) -> Result<Option<Picture>> {
+        Ok(None)
+    }
+
     /// The body as the model of a controller: needed for regulators.
     fn into_control_model(self: Box<Self>) -> Option<Box<dyn ControlModel>> {
         None
@@ -432,6 +456,24 @@ pub trait ExactState: Body {
     /// # Errors
     /// A wrong length or a number that is not finite.
     fn set_state(&mut self, state: &[f64]) -> Result<()>;
+}
+
+/// A body that can be pushed.
+pub trait Push: Body {
+    /// Begins the push that its settings state; it lasts for as long as they say, beyond the end of
+    /// a step.
+    fn push(&mut self);
+}
+
+/// A picture of a body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Picture {
+    /// Pixels of a row.
+    pub width: u32,
+    /// Rows.
+    pub height: u32,
+    /// Red, green and blue of each pixel, from the upper left corner in rows.
+    pub rgb: Vec<u8>,
 }
 
 /// A body that can be put in any state of its range, to excite it for learning.
@@ -657,8 +699,12 @@ impl Descriptor {
         }
     }
 
-    /// Finds a built-in or registered body; all bodies from equation files have one.
+    /// Finds a built-in or registered body; all bodies from equation files have one, and all from
+    /// MuJoCo models.
     pub fn find(name: &str) -> Option<&'static Self> {
+        if name.starts_with(mujoco::PREFIX) {
+            return Some(&mujoco::DESCRIPTOR);
+        }
         let from_file = || {
             name.ends_with(equations::ENDING)
                 .then_some(&equations::DESCRIPTOR)

@@ -39,6 +39,7 @@
 
 mod controller;
 mod episodes;
+mod film;
 mod guard;
 mod injection;
 mod metrics;
@@ -54,6 +55,7 @@ use std::ops::ControlFlow;
 use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, Session};
 
 use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
+use self::film::Filmed;
 use self::guard::{Guard, Guarded};
 use self::injection::{BrainFaults, FaultyBody, pending};
 use crate::body::task::{Measure, Task};
@@ -62,6 +64,7 @@ use crate::brain::{Brain, StandIn};
 use crate::clock::{Clock, SimClock};
 pub use controller::DeviceSpan;
 pub use episodes::{EpisodeReturns, Episodes};
+pub use film::{Film, SavePicture};
 pub use guard::ChannelGuard;
 pub use injection::{Fault, FaultKind};
 pub use metrics::{Metrics, TransfersPerTick};
@@ -108,6 +111,7 @@ pub struct ClosedLoop {
     first_tick: u64,
     inner: InnerPeriods,
     trace_at_end: bool,
+    film: Option<Filmed>,
     /// Of every period so far.
     trace: ContentHasher,
 }
@@ -183,6 +187,7 @@ impl ClosedLoop {
             task: None,
             controller,
             trace_at_end: false,
+            film: None,
             trace: ContentHasher::default(),
         })
     }
@@ -190,6 +195,15 @@ impl ClosedLoop {
     /// Whether each launch of one more tick is timed after the run, for the receipt.
     pub fn trace_at_end(&mut self, trace: bool) {
         self.trace_at_end = trace;
+    }
+
+    /// Takes pictures of the body while it runs.
+    ///
+    /// # Errors
+    /// `Unsupported` for a body without pictures; what its renderer reports.
+    pub fn film(&mut self, film: Film) -> Result<()> {
+        self.film = Some(Filmed::new(film, &mut *self.body, &self.spec)?);
+        Ok(())
     }
 
     /// Sets what the run is judged by; without a task, periods are only scored by the body's
@@ -222,7 +236,8 @@ impl ClosedLoop {
     /// fault.
     ///
     /// # Errors
-    /// A time at or past the end of the run; a lost device for a brain that runs on none.
+    /// A time at or past the end of the run; a lost device for a brain that runs on none; a push
+    /// for a body that cannot be pushed.
     pub fn inject(&mut self, faults: &[Fault]) -> Result<()> {
         for fault in faults {
             if fault.at_s >= self.seconds(self.ticks) {
@@ -235,6 +250,12 @@ impl ClosedLoop {
                 return Err(Error::invalid(format!(
                     "inject {fault}: brain {} runs on no device",
                     self.controller.brain().name()
+                )));
+            }
+            if fault.kind == FaultKind::Push && self.body.pushed().is_none() {
+                return Err(Error::invalid(format!(
+                    "inject {fault}: body {} cannot be pushed; [body.push] of a MuJoCo body states a push",
+                    self.spec.name
                 )));
             }
         }
@@ -305,6 +326,7 @@ impl ClosedLoop {
         snapshot.insert("loop.held_safe", Array::U64(vec![is_safe]));
         if let Some(body) = self.body.exact_state() {
             snapshot.insert("body.state", Array::F64(body.state()));
+            self.body.health()?;
         }
         snapshot.insert_all("brain", brain);
         self.controller.add_state(&mut snapshot)?;
@@ -621,6 +643,9 @@ impl ClosedLoop {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let measure = self.measured();
+        if let Some(film) = &mut self.film {
+            film.tick(self.metrics.ticks, &mut *self.body)?;
+        }
         let begin_ns = (self.metrics.ticks - self.first_tick) * self.dt_ns;
         let mut command = Command::timed(
             &self.held,
@@ -674,6 +699,7 @@ impl ClosedLoop {
     /// Refuses to continue a simulated body whose state is not finite: no controller can bring it
     /// back.
     fn check_state(&self, step: &Step) -> Result<()> {
+        self.body.health()?;
         if step.reward.is_finite() && self.observation.iter().all(|number| number.is_finite()) {
             return Ok(());
         }

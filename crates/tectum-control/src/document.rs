@@ -451,6 +451,28 @@ impl<'d, 't> Section<'d, 't> {
         }
     }
 
+    /// Reads a string or a whole number, 0 or above.
+    ///
+    /// # Errors
+    /// `Data` for another type, naming file and line.
+    pub(crate) fn text_or_whole<'k>(
+        &mut self,
+        key: impl Into<Key<'k>>,
+    ) -> Result<Option<toml::Value>> {
+        let key = key.into();
+        const NEEDED: &str = "a string or a whole number";
+        let Some(value) = self.take(&key, || NEEDED.to_owned()) else {
+            return Ok(None);
+        };
+        let read = match value.get_ref() {
+            DeValue::String(text) => Some(text.to_string().into()),
+            DeValue::Integer(number) => number.as_str().parse::<u32>().ok().map(toml::Value::from),
+            _ => None,
+        };
+        read.map(Some)
+            .ok_or_else(|| self.wrong(key.name, value, NEEDED))
+    }
+
     /// Reads a number, or a list of numbers; infinite ones are possible.
     ///
     /// # Errors

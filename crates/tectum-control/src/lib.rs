@@ -31,6 +31,7 @@ pub mod conformance;
 mod document;
 mod kernel;
 pub mod least_squares;
+pub mod message;
 mod nearest;
 pub mod real_time;
 pub mod recording;

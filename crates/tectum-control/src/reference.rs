@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 
 use tectum::Result;
 
-use crate::body::{BODIES, Descriptor, Start};
+use crate::body::{BODIES, Descriptor, Start, mujoco};
 use crate::brain::BRAIN_DESCRIPTIONS;
 use crate::brain::mppi::MppiParameters;
-use crate::document::{KeyRow, renamings};
+use crate::document::{Key, KeyRow, Section, TomlSource, renamings};
 use crate::recording::topics;
 use crate::run_folder::FILES;
 use crate::scenario::Scenario;
@@ -53,6 +53,39 @@ radius_m = 0.1
 obstacle_radius_m = 0.25
 whisker_m = 0.6
 found_m = 0.3
+"#;
+
+const MUJOCO: &str = r#"[body]
+name = "mujoco:hopper.xml"
+period = 0.008
+keyframe = "stand"
+channels = ["joint_pos.*", "joint_vel.*"]
+base = "torso"
+camera = "track"
+time_limit = 1000
+python = ".venv/bin/python3"
+wait = 60.0
+
+[body.noise]
+position = 0.005
+velocity = 0.005
+velocity_distribution = "uniform"
+
+[body.terminate]
+height = [0.7, inf]
+tilt = 0.2
+"joint_vel.*" = [-100, 100]
+
+[body.reward]
+alive = 1.0
+progress = "joint_pos.rootx"
+progress_weight = 1.0
+control = 0.001
+
+[body.push]
+body = "torso"
+force = [100, 0, 0]
+seconds = 0.1
 "#;
 
 const LOOP: &str = r#"[loop]
@@ -201,6 +234,14 @@ pub fn scenario_reference() -> Result<String> {
         |table| table == "body.parameters",
     );
     page += "\nAn equation file has those that it declares, and `[body.actual]` with the same keys: parameters that the plant has and its controllers do not know.\n";
+    write!(
+        page,
+        "\nA MuJoCo model has keys of its own; [policies.md](policies.md#mujoco) explains them:\n\n```toml\n{MUJOCO}```\n"
+    )
+    .ok();
+    write_tables(&mut page, &asked_of_mujoco()?, |table| {
+        is_part(table, "body")
+    });
     write_bodies(&mut page);
     page += "\n## The brain\n\n`[brain]` has the key `name`, and the keys of that brain. `tectum run --brain NAME` selects another with default settings.\n";
     write_tables(&mut page, &whole, |table| table == "brain");
@@ -255,6 +296,25 @@ pub fn scenario_reference() -> Result<String> {
 fn asked(text: &str) -> Result<Vec<KeyRow>> {
     let rows = RefCell::new(Vec::new());
     Scenario::parse_as(text, "reference", "reference", false, Some(&rows))?;
+    let mut once = Vec::new();
+    add_new(&mut once, rows.into_inner());
+    Ok(once)
+}
+
+/// The keys of a MuJoCo body, whose model is not read.
+fn asked_of_mujoco() -> Result<Vec<KeyRow>> {
+    let (rows, warnings) = (RefCell::default(), RefCell::default());
+    let source = TomlSource {
+        origin: "reference",
+        text: MUJOCO,
+        is_record: false,
+        warnings: &warnings,
+        asked: Some(&rows),
+    };
+    let document = source.parse()?;
+    let mut root = Section::root(source, document.get_ref());
+    let mut body = root.section(Key::new("body", "The plant."))?;
+    mujoco::read_keys(&mut body)?;
     let mut once = Vec::new();
     add_new(&mut once, rows.into_inner());
     Ok(once)

@@ -23,6 +23,7 @@ use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
 use crate::body::Body;
 use crate::body::equations::PLANT_FILE;
+use crate::body::mujoco::FILES_FILE;
 use crate::body::task::Measure;
 use crate::closed_loop::{
     ClosedLoop, DeviceSpan, End, EpisodeReturns, Outcome, Overrun, Sink, TaskSummary, TickRecord,
@@ -50,11 +51,15 @@ pub const TRACE_FILE: &str = "trace.mcap";
 pub const SNAPSHOT_FILE: &str = "snapshot.safetensors";
 
 /// The files of a folder and what they hold.
-pub const FILES: [(&str, &str); 6] = [
+pub const FILES: [(&str, &str); 7] = [
     (SCENARIO_FILE, "the scenario as it ran, overrides applied"),
     (
         PLANT_FILE,
         "the equation file of the body, if it has one, as it ran; a run that is continued or repeated reads it",
+    ),
+    (
+        FILES_FILE,
+        "the files of a MuJoCo body with their hashes; a run that is continued or repeated needs them unchanged",
     ),
     (
         RECEIPT_FILE,
@@ -318,7 +323,8 @@ impl RunFolder {
         };
         file::write(&folder.partial.join(SCENARIO_FILE), text.as_bytes())?;
         scenario.body.text().map_or(Ok(()), |text| {
-            file::write(&folder.partial.join(PLANT_FILE), text.as_bytes())
+            let path = folder.partial.join(scenario.body.text_file());
+            file::write(&path, text.as_bytes())
         })?;
         let path = folder.partial.join(TRACE_FILE);
         let file = File::create_new(&path).map_err(|source| Error::io(path.display(), source))?;

@@ -303,6 +303,7 @@ impl Scenario {
             body: self.body.name.clone(),
             brain: self.brain.name().to_owned(),
             body_settings: self.body.table()?,
+            body_versions: self.body.versions(),
             brain_settings: self.brain.table()?,
         })
     }

@@ -431,6 +431,7 @@ impl NativeBody {
         let _call = process::enter(py)?;
         self.with(py, |body| {
             body.reset(seed);
+            body.health().or_raise()?;
             Ok(observation(py, body))
         })
     }
@@ -453,6 +454,7 @@ impl NativeBody {
         let action = numbers(action, "action", self.spec.action.len())?;
         self.with(py, |body| {
             let step = body.step(&action);
+            body.health().or_raise()?;
             Ok((
                 observation(py, body),
                 step.reward,
@@ -468,7 +470,9 @@ impl NativeBody {
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let _call = process::enter(py)?;
         self.with(py, |body| {
-            Ok(PyArray1::from_vec(py, body.state().or_raise()?))
+            let state = body.state().or_raise()?;
+            body.health().or_raise()?;
+            Ok(PyArray1::from_vec(py, state))
         })
     }
 
@@ -488,7 +492,7 @@ impl NativeBody {
         self.with(py, |body| json::to_python(py, &body.schematic()))
     }
 
-    /// The drawing as a picture: uint8 of shape (height, width, 3), red, green and blue.
+    /// The drawing as a picture, or MuJoCo's picture of its model: uint8 of shape (height, width, 3), red, green and blue.
     ///
     /// Raises ValueError for a side that is not from 1 to 4096.
     #[pyo3(signature = (width = 600, height = 400))]
@@ -500,6 +504,13 @@ impl NativeBody {
     ) -> PyResult<Bound<'py, PyArray3<u8>>> {
         let _call = process::enter(py)?;
         let picture = self.with(py, |body| {
+            let sides = 1..=picture::MAX_SIDE;
+            if sides.contains(&width)
+                && sides.contains(&height)
+                && let Some(picture) = body.picture(width, height).or_raise()?
+            {
+                return Ok(picture.rgb);
+            }
             picture::draw(&body.schematic(), width, height).ok_or_else(|| {
                 PyValueError::new_err(format!(
                     "width is {width} and height {height}, each needs 1 to {}",
@@ -541,8 +552,9 @@ pub fn restored_body(
     Ok(body)
 }
 
-/// Makes a body: a built-in one, or that of an equation file (`FILE.plant`). `start` is "hanging"
-/// or "random"; without it the body's own.
+/// Makes a body: a built-in one, that of an equation file (`FILE.plant`), or of a MuJoCo model that
+/// a process of its own steps (`mujoco:SCENE.xml`; `MujocoBody` is one in this process). `start` is
+/// "hanging" or "random"; without it the body's own.
 ///
 /// Raises ValueError for an unknown name, listing the known ones.
 ///
@@ -565,6 +577,16 @@ pub fn body(py: Python<'_>, name: PathBuf, start: Option<&str>) -> PyResult<Nati
         spec: body.spec().clone(),
         inner: Exclusive::new(Some(body)),
     })
+}
+
+/// The program that steps MuJoCo models, which `MujocoBody` executes.
+///
+/// >>> import tectum._tectum
+/// >>> "class MujocoSimulation" in tectum._tectum.mujoco_program()
+/// True
+#[pyfunction]
+pub fn mujoco_program() -> &'static str {
+    bodies::mujoco::SOURCE
 }
 
 /// The exception that a callback raised, for the loop that called it.

@@ -56,7 +56,8 @@ mod _tectum {
     use crate::batch::BodyBatch;
     #[pymodule_export]
     use crate::body::{
-        ActionChannel, BodySpec, NativeBody, ObservationChannel, body, restored_body,
+        ActionChannel, BodySpec, NativeBody, ObservationChannel, body, mujoco_program,
+        restored_body,
     };
     #[pymodule_export]
     use crate::brain::{NativeBrain, policy};

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use serde::Serialize;
 use tectum::kernel::random::philox;
-use tectum::{Error, Result};
+use tectum::{ContentHash, Error, InputFile, Result};
 use tectum_equations::{LIBRARY, Linearization, Observation, System};
 use toml::Table;
 
@@ -22,7 +22,7 @@ use super::task::{Measure, Task};
 use super::uniform::Uniform;
 use super::{
     ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState,
-    ObservationChannel, RandomizeState, Start, Step, task, wrapped_rad,
+    ObservationChannel, RandomizeState, Start, Step, mujoco, task, wrapped_rad,
 };
 use crate::document::{Key, Section};
 use crate::registry::Custom;
@@ -69,11 +69,14 @@ pub struct EquationSettings {
     actual: Table,
 }
 
-/// A body with default settings; one from an equation file is read.
+/// A body with default settings; one from an equation file or a MuJoCo model is read.
 ///
 /// # Errors
-/// `Io` or `Data` naming the file.
+/// `Io` or `Data` naming the file; as MuJoCo bodies report.
 pub(crate) fn default_settings(name: &str) -> Result<BodySettings> {
+    if name.starts_with(mujoco::PREFIX) {
+        return mujoco::default_settings(name);
+    }
     let custom = name
         .ends_with(ENDING)
         .then(|| EquationSettings::open(name))
@@ -302,8 +305,20 @@ impl PlantSettings for EquationSettings {
         }))
     }
 
-    fn input_file(&self) -> Option<&str> {
-        (!self.is_shipped).then_some(&self.file)
+    fn has_default_task(&self) -> bool {
+        false
+    }
+
+    fn input_files(&self) -> Vec<InputFile> {
+        let file = InputFile {
+            path: self.file.clone(),
+            hash: ContentHash::of(self.text.as_bytes()),
+        };
+        if self.is_shipped {
+            Vec::new()
+        } else {
+            vec![file]
+        }
     }
 
     fn text(&self) -> Option<&str> {

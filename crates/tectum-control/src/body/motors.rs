@@ -28,7 +28,9 @@ pub use self::joint::is_torque;
 use self::joint::{Joint, JointGains, bind};
 pub use self::rule::{Control, MotorRule, MotorState};
 use super::schematic::Schematic;
-use super::{ActionChannel, Body, BodySpec, Command, ExactState, Step, lacks};
+use super::{
+    ActionChannel, Body, BodySpec, Command, ExactState, Picture, Push, Step, lacks,
+};
 
 /// Numbers of the stage's own state before those of the joints.
 const OWN_STATE: usize = 2;
@@ -351,6 +353,18 @@ impl Body for Driven {
 
     fn schematic(&self) -> Schematic {
         self.body.schematic()
+    }
+
+    fn health(&self) -> Result<()> {
+        self.body.health()
+    }
+
+    fn pushed(&mut self) -> Option<&mut dyn Push> {
+        self.body.pushed()
+    }
+
+    fn picture(&mut self, width: u32, height: u32) -> Result<Option<Picture>> {
+        self.body.picture(width, height)
     }
 
     fn exact_state(&self) -> Option<&dyn ExactState> {

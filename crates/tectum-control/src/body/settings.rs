@@ -4,12 +4,13 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use serde::{Serialize, Serializer};
-use tectum::{ContentHash, Error, InputFile, Result};
+use tectum::{Error, InputFile, Result};
 use tectum_equations::{LIBRARY, System};
 use toml::Table;
 
 use super::control::{MppiParameters, Regulator};
 use super::disturbances::{Disturbances, MAX_DELAY_SAMPLES};
+use super::equations::PLANT_FILE;
 use super::task::Task;
 use super::{Body, Descriptor, NAMES, Start};
 use crate::document::{Key, Located, Section, TomlSource, read_defaults};
@@ -68,20 +69,36 @@ pub trait PlantSettings: Send + Sync {
         None
     }
 
+    /// Whether the descriptor's task applies where the settings have none.
+    fn has_default_task(&self) -> bool {
+        true
+    }
+
     /// Settings of the regulator, if they depend on the settings, or why there are none; otherwise
     /// they are the descriptor's.
     fn regulator(&self) -> Option<Result<Regulator>> {
         None
     }
 
-    /// The file that the body comes from, for receipts.
-    fn input_file(&self) -> Option<&str> {
+    /// The files that the body comes from, with the hashes of what was read, for receipts.
+    fn input_files(&self) -> Vec<InputFile> {
+        Vec::new()
+    }
+
+    /// The text of the file that the body comes from, or a list of its files: a run folder has a
+    /// copy, which a continued or repeated run reads.
+    fn text(&self) -> Option<&str> {
         None
     }
 
-    /// The text of that file: a run folder has a copy, which a continued or repeated run reads.
-    fn text(&self) -> Option<&str> {
-        None
+    /// The name of that copy.
+    fn text_file(&self) -> &'static str {
+        PLANT_FILE
+    }
+
+    /// Versions of the programs that step the body, by name, for receipts.
+    fn versions(&self) -> Table {
+        Table::new()
     }
 
     /// The equations that the body steps by, with the values of their parameters in base units.
@@ -235,8 +252,10 @@ impl BodySettings {
     /// # Errors
     /// A name that is neither built in nor registered.
     pub fn task(&self) -> Result<Option<Box<dyn Task>>> {
-        let own = self.custom.as_ref().and_then(|settings| settings.task());
-        if own.is_some() || self.equations().is_some() {
+        let settings = self.custom.as_ref();
+        let own = settings.and_then(|settings| settings.task());
+        let has_default = settings.is_none_or(|settings| settings.has_default_task());
+        if own.is_some() || !has_default {
             Ok(own)
         } else {
             Descriptor::of(&self.name).map(|body| Some((body.task)()))
@@ -271,22 +290,28 @@ impl BodySettings {
             .is_some_and(|settings| settings.changes_batches())
     }
 
-    /// The file that the body comes from, if it comes from one, with the hash of the text that was
-    /// read.
-    pub fn input_file(&self) -> Option<InputFile> {
-        let path = self
-            .custom
-            .as_ref()
-            .and_then(|settings| settings.input_file())?;
-        Some(InputFile {
-            path: path.to_owned(),
-            hash: ContentHash::of(self.text()?.as_bytes()),
-        })
+    /// The files that the body comes from, with the hashes of what was read.
+    pub fn input_files(&self) -> Vec<InputFile> {
+        let settings = self.custom.as_ref();
+        settings.map_or_else(Vec::new, |settings| settings.input_files())
     }
 
-    /// The text of the equation file that the body comes from, also of one that ships.
+    /// The text of the equation file that the body comes from, also of one that ships; of a MuJoCo
+    /// model, the list of its files.
     pub fn text(&self) -> Option<&str> {
         self.custom.as_ref().and_then(|settings| settings.text())
+    }
+
+    /// The name of the file of a run folder that has this text.
+    pub fn text_file(&self) -> &'static str {
+        let settings = self.custom.as_ref();
+        settings.map_or(PLANT_FILE, |settings| settings.text_file())
+    }
+
+    /// Versions of the programs that step the body, by name.
+    pub(crate) fn versions(&self) -> Table {
+        let settings = self.custom.as_ref();
+        settings.map_or_else(Table::new, |settings| settings.versions())
     }
 
     /// The equations that the body steps by, with the values of their parameters in base units, if

@@ -7,7 +7,7 @@ use std::ops::{Deref, DerefMut};
 use tectum::{Error, InjectedFault, Result, RunStats};
 
 use super::stop_switch::StopSwitch;
-use crate::body::Body;
+use crate::body::{Body, Push};
 use crate::brain::Brain;
 use crate::clock::Clock;
 
@@ -29,6 +29,8 @@ pub enum FaultKind {
     SensorOutlier,
     /// The emergency stop is pressed.
     Stop,
+    /// The body is pushed, as its settings state.
+    Push,
 }
 
 /// Length of a sensor fault in periods.
@@ -37,7 +39,7 @@ const SENSOR_PERIODS: u64 = 10;
 const OLD_OUTLIER: &str = "sensor-leap";
 
 impl FaultKind {
-    const ALL: [(FaultKind, &str); 7] = [
+    const ALL: [(FaultKind, &str); 8] = [
         (FaultKind::DeviceLost, "device-lost"),
         (FaultKind::Nan, "nan"),
         (FaultKind::Slow, "slow"),
@@ -45,6 +47,7 @@ impl FaultKind {
         (FaultKind::SensorStuck, "sensor-stuck"),
         (FaultKind::SensorOutlier, "sensor-outlier"),
         (FaultKind::Stop, "stop"),
+        (FaultKind::Push, "push"),
     ];
 
     fn is_brain_fault(self) -> bool {
@@ -81,7 +84,7 @@ impl std::str::FromStr for Fault {
     type Err = Error;
 
     /// Reads `device-lost@T`, `nan@T`, `slow@T`, `sensor-lost@T`, `sensor-stuck@T`,
-    /// `sensor-outlier@T` or `stop@T`, T in seconds.
+    /// `sensor-outlier@T`, `stop@T` or `push@T`, T in seconds.
     ///
     /// # Errors
     /// `Invalid` for any other text.
@@ -171,7 +174,7 @@ fn scheduled(faults: &[Fault], dt_ns: u64, is_kind: impl Fn(FaultKind) -> bool) 
         .collect()
 }
 
-/// A body whose sensors fail, and whose emergency stop is pressed, at given times.
+/// A body whose sensors fail, that is pushed, and whose emergency stop is pressed, at given times.
 pub(super) struct FaultyBody {
     body: Box<dyn Body>,
     faults: Vec<Scheduled>,
@@ -214,7 +217,7 @@ impl FaultyBody {
         for fault in self
             .faults
             .iter_mut()
-            .filter(|fault| fault.fault.kind != FaultKind::Stop)
+            .filter(|fault| !matches!(fault.fault.kind, FaultKind::Stop | FaultKind::Push))
         {
             if fault.is_due(tick) {
                 self.stuck.clear();
@@ -235,6 +238,12 @@ impl FaultyBody {
                 }
                 _ => {}
             }
+        }
+        let pushes = self.faults.iter_mut();
+        for push in pushes.filter(|fault| fault.fault.kind == FaultKind::Push && fault.is_due(tick))
+        {
+            begun.push(push.trigger(tick));
+            self.body.pushed().into_iter().for_each(Push::push);
         }
         if let Some(stop) = self
             .faults
@@ -314,7 +323,8 @@ impl BrainFaults {
             FaultKind::SensorLost
             | FaultKind::SensorStuck
             | FaultKind::SensorOutlier
-            | FaultKind::Stop => {
+            | FaultKind::Stop
+            | FaultKind::Push => {
                 unreachable!("invariant: only faults of the brain are scheduled here")
             }
         };

@@ -170,6 +170,9 @@ pub struct Workload {
     pub body: String,
     /// The keys of `[body]` in its scenario besides the name; empty for a loop without a scenario.
     pub body_settings: Table,
+    /// Versions of the programs that step the body, where it is not part of this one.
+    #[serde(skip_serializing_if = "Table::is_empty")]
+    pub body_versions: Table,
     /// The brain's name.
     pub brain: String,
     /// The keys of `[brain]` in its scenario besides the name; empty for a loop without a scenario.

@@ -7,7 +7,9 @@ use tectum::{Device, Result, Watch, WorkProgress};
 use toml::{Table, Value};
 
 use super::{BrainSpec, Scenario};
+use crate::body::equations::ENDING;
 use crate::body::motors::Driven;
+use crate::body::mujoco::PREFIX;
 use crate::body::task::Task;
 use crate::body::{self, Body, BodySpec, Start};
 use crate::brain::{Brain, BrainContext, DeviceRecipe, Recipe, StandIn};
@@ -28,13 +30,13 @@ pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
     Ok(plant)
 }
 
-/// Makes a body: a built-in one by its name, or that of an equation file, `FILE.plant`. Without a
-/// start it has its own.
+/// Makes a body: a built-in one by its name, that of an equation file, `FILE.plant`, or of a MuJoCo
+/// model, `mujoco:SCENE.xml`. Without a start it has its own.
 ///
 /// # Errors
 /// An unknown name, listing the known ones; a file that cannot be read or is not valid.
 pub fn named_body(name: &str, start: Option<Start>) -> Result<Box<dyn Body>> {
-    if !name.ends_with(".plant") {
+    if !name.ends_with(ENDING) && !name.starts_with(PREFIX) {
         return body::body(name, start);
     }
     let table = |name: &str| Table::from_iter([("name".to_owned(), Value::from(name))]);
@@ -115,7 +117,7 @@ pub fn build_loop(
     closed_loop.set_task(build_task(scenario)?);
     scenario
         .body
-        .input_file()
+        .input_files()
         .into_iter()
         .for_each(|file| closed_loop.add_input_file(file));
     Ok(stand_in

@@ -66,6 +66,7 @@ from ._tectum import (
     sample,
     samples,
 )
+from .mujoco import MujocoBody
 
 # As libraries do: without a handler of the program, nothing is shown.
 logging.getLogger("tectum").addHandler(logging.NullHandler())
@@ -114,6 +115,7 @@ __all__ = [
     "KernelCheck",
     "KernelCheckRow",
     "MismatchError",
+    "MujocoBody",
     "NativeBody",
     "NativeBrain",
     "Network",

@@ -963,7 +963,7 @@ class NativeBody:
         """
     def render(self, /, width: int = 600, height: int = 400) -> NDArray[np.uint8]:
         """
-        The drawing as a picture: uint8 of shape (height, width, 3), red, green and blue.
+        The drawing as a picture, or MuJoCo's picture of its model: uint8 of shape (height, width, 3), red, green and blue.
 
         Raises ValueError for a side that is not from 1 to 4096.
         """
@@ -2031,7 +2031,7 @@ def array_address(array: Any) -> int:
 
 def body(name: str | PathLike[str], *, start: Literal["hanging", "random"] | None = None) -> NativeBody:
     """
-    Makes a body: a built-in one, or that of an equation file (`FILE.plant`). `start` is "hanging" or "random"; without it the body's own.
+    Makes a body: a built-in one, that of an equation file (`FILE.plant`), or of a MuJoCo model that a process of its own steps (`mujoco:SCENE.xml`; `MujocoBody` is one in this process). `start` is "hanging" or "random"; without it the body's own.
 
     Raises ValueError for an unknown name, listing the known ones.
 
@@ -2079,6 +2079,15 @@ def end(seconds: float) -> bool:
     """
     Ends the use of Python by other threads; called when the interpreter ends, which then waits for
     functions of Python that this package called to return. False if some have not after `seconds`.
+    """
+
+def mujoco_program() -> str:
+    """
+    The program that steps MuJoCo models, which `MujocoBody` executes.
+
+    >>> import tectum._tectum
+    >>> "class MujocoSimulation" in tectum._tectum.mujoco_program()
+    True
     """
 
 def program(text: str | PathLike[str]) -> Program:
