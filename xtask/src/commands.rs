@@ -37,11 +37,10 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("--priority", "needs CAP_SYS_NICE"),
     ("sudo ", "needs root"),
     ("runs/9.partial", "needs a run that was killed"),
-    (
-        "mujoco",
-        "needs the package mujoco; the tests run such bodies",
-    ),
 ];
+
+/// Parts of commands that need Python with MuJoCo and Gymnasium.
+const OF_MUJOCO: [&str; 4] = ["mujoco", "gymnasium", "hopper.toml", "stand.toml"];
 
 /// Pages whose tables have commands that are executed.
 const TABLES: &[&str] = &["README.md", "docs/models.md"];
@@ -409,6 +408,7 @@ struct Runner {
     linked: Vec<(String, PathBuf)>,
     path: String,
     has_numpy: bool,
+    has_mujoco: bool,
     devices: String,
 }
 
@@ -442,10 +442,13 @@ impl Runner {
             linked,
             path,
             has_numpy: false,
+            has_mujoco: false,
             devices: String::new(),
         };
         let folder = runner.scratch.clone();
         runner.has_numpy = runner.execute(&folder, "python3 -c 'import numpy'")?.0;
+        let mujoco = "python3 -c 'import mujoco, gymnasium'";
+        runner.has_mujoco = runner.execute(&folder, mujoco)?.0;
         // Those that are absent follow.
         let listed = runner.execute(&folder, "tectum devices")?.1;
         runner.devices = listed
@@ -493,6 +496,10 @@ impl Runner {
         let python = || {
             (command.starts_with("python3") && !self.has_numpy).then(|| "needs NumPy".to_owned())
         };
+        let mujoco = || {
+            let is_of_mujoco = OF_MUJOCO.iter().any(|part| command.contains(part));
+            (is_of_mujoco && !self.has_mujoco).then(|| "needs MuJoCo and Gymnasium".to_owned())
+        };
         let placeholder = || {
             (command.starts_with("tectum ") && has_placeholder(command))
                 .then(|| "has a name to replace".to_owned())
@@ -506,6 +513,7 @@ impl Runner {
         listed
             .or_else(device)
             .or_else(python)
+            .or_else(mujoco)
             .or_else(placeholder)
             .or_else(other)
     }
