@@ -354,24 +354,24 @@ fn ports_that_exporters_leave_open_are_accepted() {
     );
     let shown = place.text("inspect open.onnx --dim x.1=3");
     assert!(shown.contains("[1, 3]"), "{shown}");
-    let nodes = [("Neg", "x", "y"), ("RandomNormalLike", "y", "noise")];
+    let nodes = [("Neg", "x", "y"), ("StringNormalizer", "y", "noise")];
     let file = onnx::model(&["1", "3"], &nodes, &["noise", "y"]);
-    std::fs::write(place.0.join("random.onnx"), file).expect("writable");
+    std::fs::write(place.0.join("texts.onnx"), file).expect("writable");
     assert!(
         place
-            .text("check random.onnx --against case.npz")
+            .text("check texts.onnx --against case.npz")
             .contains("same")
     );
-    let shown = place.text("inspect random.onnx");
+    let shown = place.text("inspect texts.onnx");
     assert!(
         shown.contains("noise  not supported") && shown.contains("y      [1, 3]"),
         "{shown}"
     );
-    assert!(stderr(&place, "inspect random.onnx", 0).contains(
-        "warning: output noise is left out: node 1 (RandomNormalLike, opset 17): the operator is not supported"
+    assert!(stderr(&place, "inspect texts.onnx", 0).contains(
+        "warning: output noise is left out: node 1 (StringNormalizer, opset 17): the operator is not supported"
     ));
-    assert!(stderr(&place, "check random.onnx", 4).contains("RandomNormalLike"));
-    place.text("init random.onnx");
+    assert!(stderr(&place, "check texts.onnx", 4).contains("RandomNormalLike"));
+    place.text("init texts.onnx");
     let text = std::fs::read_to_string(place.0.join("random.toml")).expect("written");
     assert!(text.contains("output = \"y\"\n"), "{text}");
 }
