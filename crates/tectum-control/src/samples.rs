@@ -3,7 +3,7 @@
 use tectum::Sample;
 
 /// A recording of the simulated rig, which `examples/record_rig.rs` makes, and policies for
-/// CartPole-v1, which `models/policies.py` trains.
+/// CartPole-v1 and Hopper-v5, which `models/policies.py` and `models/hopper.py` train.
 ///
 /// # Example
 /// ```
@@ -11,7 +11,7 @@ use tectum::Sample;
 /// assert_eq!(RigRecording::parse(SAMPLES[0].files[0].1)?.len(), 4200);
 /// # Ok::<(), tectum::Error>(())
 /// ```
-pub static SAMPLES: [Sample; 3] = [
+pub static SAMPLES: [Sample; 4] = [
     Sample {
         name: "sample-recording",
         about: "168 s of the simulated rig, swung up, balanced and disturbed, for train rig and train twin",
@@ -40,6 +40,15 @@ pub static SAMPLES: [Sample; 3] = [
                 "cart_pole_recurrent.toml",
                 include_bytes!("../models/cart_pole_recurrent.toml"),
             ),
+        ],
+    },
+    Sample {
+        name: "hopper-policy",
+        about: "a policy trained by Stable-Baselines3 on Hopper-v5, with its contract and the scenario of that environment",
+        files: &[
+            ("hopper.onnx", include_bytes!("../models/hopper.onnx")),
+            ("hopper.toml", include_bytes!("../models/hopper.toml")),
+            ("hopper_v5.toml", include_bytes!("../models/hopper_v5.toml")),
         ],
     },
 ];
