@@ -280,12 +280,9 @@ fn a_push_is_a_fault_of_a_body_that_states_one() {
 fn a_process_that_dies_hangs_or_answers_nonsense_ends_the_run_with_one_error() {
     let Some(place) = Place::new() else { return };
     let python = place.python.display().to_string();
-    let of_python = |script: String| {
-        place.scenario(
-            "hopper.xml",
-            &format!("python = \"{script}\"\nwait = 2\n"),
-            "seconds = 1\n",
-        );
+    let of_python = |script: String, wait_s: u32| {
+        let keys = format!("python = \"{script}\"\nwait = {wait_s}\n");
+        place.scenario("hopper.xml", &keys, "seconds = 1\n");
         "run run.toml --no-plots"
     };
     // Killed in the middle of a run.
@@ -335,21 +332,24 @@ fn a_process_that_dies_hangs_or_answers_nonsense_ends_the_run_with_one_error() {
             "its answer to \"hello\" is not readable: message: a frame of",
         ),
     ] {
-        let line = of_python(place.script("script", script));
+        let line = of_python(place.script("script", script), 2);
         let start = Instant::now();
         let errors = place.refused(line, 3);
         assert!(errors.contains(expected), "{errors}");
         assert!(start.elapsed() < Duration::from_secs(20), "{script}");
     }
     // Without packages, and without an interpreter.
-    let line = of_python(place.script("bare", &format!("exec {python} -S \"$@\"")));
+    let line = of_python(
+        place.script("bare", &format!("exec {python} -S \"$@\"")),
+        60,
+    );
     let errors = place.refused(line, 4);
     assert!(
         errors.contains("a MuJoCo body needs mujoco and NumPy")
             && errors.contains("-m pip install mujoco numpy"),
         "{errors}"
     );
-    let errors = place.refused(of_python(place.path("none").display().to_string()), 7);
+    let errors = place.refused(of_python(place.path("none").display().to_string(), 60), 7);
     assert!(
         errors
             .contains("/none cannot be started; a MuJoCo body needs Python with mujoco and NumPy"),

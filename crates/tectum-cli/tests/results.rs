@@ -847,6 +847,7 @@ fn each_sample_is_written_once_and_is_read_by_its_command() {
         "sample-recording",
         "cart-pole-policy",
         "recurrent-policy",
+        "hopper-policy",
         "sample-encoder",
         "sample-decoder",
         "sample-gguf",

@@ -313,7 +313,7 @@ fn asked_of_mujoco() -> Result<Vec<KeyRow>> {
     };
     let document = source.parse()?;
     let mut root = Section::root(source, document.get_ref());
-    let mut body = root.section(Key::new("body", "The plant."))?;
+    let mut body = root.section(Key::new("body", "A MuJoCo model."))?;
     mujoco::read_keys(&mut body)?;
     let mut once = Vec::new();
     add_new(&mut once, rows.into_inner());

@@ -3,8 +3,8 @@
 use tectum::Sample;
 
 /// A recording of the simulated rig, which `examples/record_rig.rs` makes, and policies for
-/// CartPole-v1, which `models/policies.py` trains; `models/deployments.py` makes the two that are
-/// untrained.
+/// CartPole-v1 and Hopper-v5, which `models/policies.py` and `models/hopper.py` train;
+/// `models/deployments.py` makes the two that are untrained.
 ///
 /// # Example
 /// ```
@@ -12,7 +12,7 @@ use tectum::Sample;
 /// assert_eq!(RigRecording::parse(SAMPLES[0].files[0].1)?.len(), 4200);
 /// # Ok::<(), tectum::Error>(())
 /// ```
-pub static SAMPLES: [Sample; 5] = [
+pub static SAMPLES: [Sample; 6] = [
     Sample {
         name: "sample-recording",
         about: "168 s of the simulated rig, swung up, balanced and disturbed, for train rig and train twin",
@@ -87,6 +87,15 @@ pub static SAMPLES: [Sample; 5] = [
                     "../models/act/policy_postprocessor_step_0_unnormalizer_processor.safetensors"
                 ),
             ),
+        ],
+    },
+    Sample {
+        name: "hopper-policy",
+        about: "a policy trained by Stable-Baselines3 on Hopper-v5, with its contract and the scenario of that environment",
+        files: &[
+            ("hopper.onnx", include_bytes!("../models/hopper.onnx")),
+            ("hopper.toml", include_bytes!("../models/hopper.toml")),
+            ("hopper_v5.toml", include_bytes!("../models/hopper_v5.toml")),
         ],
     },
 ];

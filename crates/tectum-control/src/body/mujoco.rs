@@ -268,7 +268,7 @@ pub(crate) fn read_keys(section: &mut Section<'_, '_>) -> Result<Table> {
     let limit = Key::new("time_limit", "periods after which an episode is truncated");
     put(
         "time_limit",
-        whole(section, limit.or("none"), i64::MAX as u64)?,
+        whole(section, limit.or("none"), u64::from(u32::MAX))?,
     );
     let python = Key::new(
         "python",
@@ -425,7 +425,9 @@ fn read_reward(section: &mut Section<'_, '_>) -> Result<Table> {
 }
 
 fn number(section: &mut Section<'_, '_>, key: Key<'_>) -> Result<Option<Value>> {
-    Ok(section.within(key, f64::MIN..=f64::MAX)?.map(Value::from))
+    Ok(section
+        .within(key.values("a number"), f64::MIN..=f64::MAX)?
+        .map(Value::from))
 }
 
 fn read_push(section: &mut Section<'_, '_>) -> Result<Table> {

@@ -282,6 +282,8 @@ class MujocoSimulation:
         self._state_kind = mujoco.mjtState.mjSTATE_INTEGRATION
         self._state_size = mujoco.mj_stateSize(self.model, self._state_kind)
         self._warm_start = np.empty(self.model.nv)
+        warnings = mujoco.mjtWarning
+        self._discarded = [int(warnings.mjWARN_BADQPOS), int(warnings.mjWARN_BADQVEL), int(warnings.mjWARN_BADQACC)]
         self._steps = self._push_left = 0
         self._renderer = None
         self.reset(0)
@@ -505,8 +507,8 @@ class MujocoSimulation:
         before, time_s = self._progress(), data.time
         data.ctrl[:] = applied
         self._advance(self._steps_per_period)
-        # MuJoCo puts a state that is not finite back to the start.
-        if not data.time > time_s:
+        # MuJoCo puts a state that is not finite, or huge, back to the start at time 0, and counts it; reading the count takes as long as some models' step.
+        if data.time <= time_s or (time_s < self.period and any(data.warning.number[self._discarded].tolist())):
             raise ArithmeticError(f"{self.scene}: the simulation became unstable in the period after {time_s:.6g} s, and MuJoCo discarded its state")
         if self._needs_forward:
             self._forward()

@@ -39,7 +39,7 @@ pub(super) struct Process {
 
 impl Process {
     /// Starts an interpreter with a program.
-    pub fn start(name: &str, python: &str, source: &str, wait: Duration) -> Result<Self> {
+    pub fn start(name: &str, python: &str, source: &'static str, wait: Duration) -> Result<Self> {
         let failed = |error| {
             Error::io(
                 format!(
@@ -61,8 +61,21 @@ impl Process {
         else {
             unreachable!("invariant: all three are piped")
         };
-        // A process that ended at once is reported by its first answer.
-        let _ = requests.write_all(source.as_bytes());
+        // A process that does not read would keep the writer waiting.
+        let (give, given) = sync_channel(1);
+        thread::spawn(move || {
+            // A process that ended at once is reported by its first answer.
+            let _ = requests.write_all(source.as_bytes());
+            let _ = give.send(requests);
+        });
+        let Ok(requests) = given.recv_timeout(wait) else {
+            let _ = child.kill();
+            let _ = child.wait();
+            let wait_s = wait.as_secs_f64();
+            return Err(Error::data(format!(
+                "body {name}: {python} did not read its program within {wait_s} s"
+            )));
+        };
         let (send, answers) = sync_channel(1);
         thread::spawn(move || {
             let mut output = BufReader::new(output);
