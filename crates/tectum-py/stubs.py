@@ -120,6 +120,7 @@ RETURNS = {
     "NativeBody.schematic": "dict[str, Any]",
     "NativeBody.state": F64,
     "NativeBody.step": f"tuple[{F32}, float, bool, bool]",
+    "NativeBrain.network_inputs": f"dict[str, {F32}]",
     "NativeBrain.predict": f"tuple[{F32}, Any]",
     "NativeBrain.tick": F32,
     "Network.__call__": NAMED,

@@ -453,3 +453,51 @@ fn pictures_and_a_video_of_the_run_are_in_its_folder() {
         "{refused}"
     );
 }
+
+/// The walk of `docs/deployment.md`: a contract from `deploy.yaml`, a policy at 50 Hz, motors at
+/// 500 Hz, a start without the policy, and damping after the emergency stop.
+#[test]
+fn a_contract_of_a_deployment_drives_the_motors_of_a_scene() {
+    let Some(place) = Place::new() else { return };
+    let succeeds = |line: &str| {
+        let output = place.tectum(line);
+        let errors = String::from_utf8_lossy(&output.stderr);
+        assert!(output.status.success(), "{line}: {errors}");
+    };
+    succeeds("sample write locomotion-policy walk");
+    succeeds("init walk/policy.onnx --from walk/deploy.yaml --body mujoco:walk/scene.xml");
+    let mut contract = std::fs::read_to_string(place.path("walk/policy.toml")).expect("written");
+    contract += "[[motors.start]]\nstate = \"move\"\nseconds = 0.5\n[motors.safe]\nstate = \"damping\"\ndamping = 3.0\n";
+    std::fs::write(place.path("walk/policy.toml"), contract).expect("writable");
+    let scenario = |keys: &str| {
+        let text = format!(
+            "[body]\nname = \"mujoco:walk/scene.xml\"\nkeyframe = \"stand\"\n[body.terminate]\nheight = [0.3, 1.0]\ntilt = 0.5\n[brain]\nname = \"policy\"\nmodel = \"walk/policy.onnx\"\n[loop]\nclock = \"sim\"\nsnapshot_every = 20\n{keys}"
+        );
+        std::fs::write(place.path("run.toml"), text).expect("writable");
+    };
+    // It stands, as its gains hold it; without the motors it would fall.
+    scenario("seconds = 3\n");
+    let summary = place.json("run run.toml --device cpu --json --no-plots");
+    let motors = summary["motor_period_ms"].as_f64().expect("a number");
+    assert_eq!((&summary["period_ms"], motors.round()), (&20.0.into(), 2.0));
+    assert_eq!(summary["ended_episodes"], 0, "{summary}");
+    let first = receipt(&place.path("runs/1"));
+    // The same run by a scenario that is continued half-way.
+    scenario("seconds = 1.5\n");
+    place.json("run run.toml --device cpu --json --no-plots");
+    let resumed = place.json("run --resume runs/2 --seconds 3 --device cpu --json --no-plots");
+    assert_eq!(resumed["ticks"], 150);
+    let state = |run: &str| std::fs::read(place.path(run).join("snapshot.safetensors"));
+    let folder = resumed["run_folder"].as_str().expect("a folder");
+    assert_eq!(
+        state("runs/1").expect("a snapshot"),
+        state(folder).expect("a snapshot")
+    );
+    succeeds("receipt check --rerun runs/1");
+    assert!(first["trace"].is_string(), "{first}");
+    // After the stop the motors damp: the robot sinks and its episode ends.
+    scenario("seconds = 3\n");
+    let stopped = place.json("run run.toml --device cpu --json --no-plots --inject stop@1");
+    assert_eq!(stopped["emergency_stop_tick"], 50, "{stopped}");
+    assert!(stopped["ended_episodes"].as_u64() > Some(0), "{stopped}");
+}

@@ -50,6 +50,9 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
         row("return", returns(summary)),
         row("run folder", summary.run_folder.clone()),
     ];
+    if let Some(motors) = motors(summary) {
+        rows.insert(6, row("motors", motors));
+    }
     if let [_, _, ..] = &summary.devices[..] {
         let of_device = summary
             .devices
@@ -218,6 +221,22 @@ fn recovered(recovery: &Recovery) -> String {
     format!(
         "tick {}{injected}: the brain continued at tick {tick}{place} {lost}; {without}",
         recovery.tick
+    )
+}
+
+/// The periods of motors that are driven in each period of the policy; none for other bodies.
+fn motors(summary: &RunSummary) -> Option<String> {
+    let period = format!("a period of {} ms", summary.motor_period_ms?);
+    Some(
+        match (summary.motor_deadline_misses, &summary.motor_lateness_ms) {
+            (Some(misses), Some(lateness)) => {
+                format!(
+                    "{period}, {misses} missed; begun {} late",
+                    latency(lateness)
+                )
+            }
+            _ => period,
+        },
     )
 }
 

@@ -28,9 +28,7 @@ pub use self::joint::is_torque;
 use self::joint::{Joint, JointGains, bind};
 pub use self::rule::{Control, MotorRule, MotorState};
 use super::schematic::Schematic;
-use super::{
-    ActionChannel, Body, BodySpec, Command, ExactState, Picture, Push, Step, lacks,
-};
+use super::{ActionChannel, Body, BodySpec, Command, ExactState, Picture, Push, Step, lacks};
 
 /// Numbers of the stage's own state before those of the joints.
 const OWN_STATE: usize = 2;

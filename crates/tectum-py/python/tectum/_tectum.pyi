@@ -1004,6 +1004,11 @@ class NativeBrain:
     """
     def __repr__(self, /) -> str: ...
     @property
+    def commands(self, /) -> list[str]:
+        """
+        The names of the commands that `set_command` sets.
+        """
+    @property
     def device(self, /) -> str | None:
         """
         The id of the device that ticks run on; None for plain host arithmetic.
@@ -1012,6 +1017,12 @@ class NativeBrain:
     def name(self, /) -> str:
         """
         The name, as in scenarios.
+        """
+    @property
+    def network_inputs(self, /) -> dict[str, NDArray[np.float32]]:
+        """
+        The inputs of the policy's networks at the last tick, float32 arrays of one dimension by
+        name: what its contract made of the observation.
         """
     def predict(self, /, observation: ArrayLike, state: Any | None = None, episode_start: bool | ArrayLike | None = None, deterministic: bool = True) -> tuple[NDArray[np.float32], Any]:
         """
@@ -1030,6 +1041,14 @@ class NativeBrain:
     def reset(self, /) -> None:
         """
         Begins another episode: recurrent state is cleared.
+        """
+    def set_command(self, /, name: str, value: float | None) -> None:
+        """
+        Sets a command of the policy's contract from the next tick on, instead of its schedule;
+        None returns to it. The value is clamped to the command's range. It may be called from any
+        thread, also while a loop runs the policy.
+
+        Raises ValueError for a name that is no command, and for a number that is not finite.
         """
     def tick(self, /, observation: ArrayLike) -> NDArray[np.float32]:
         """
@@ -2010,7 +2029,8 @@ def Policy(model: str | PathLike[str], body: str | PathLike[str] | BodySpec | Na
     A trained policy from an ONNX file, with its contract, for a body.
 
     `body` is a body, its `BodySpec`, or the name of a built-in one; `contract` a `policy.toml` other than the one next to the file. Names, units, order and
-    sizes of the contract are checked against the body's channels.
+    sizes of the contract are checked against the body's channels. Where the contract states [motors], `tick` returns targets of joints, and `run_loop` drives
+    the body by them.
 
     Raises FileNotFoundError, DataError for a file or contract that is malformed, UnsupportedError listing operators that are not supported, ValueError naming
     the channel that does not fit.
