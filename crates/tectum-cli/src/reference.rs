@@ -40,10 +40,14 @@ const EXIT_CODES: [(u8, &str); 9] = [
 ];
 
 /// Variables of the environment.
-const VARIABLES: [(&str, &str); 6] = [
+const VARIABLES: [(&str, &str); 7] = [
     (
         "TECTUM_THREADS",
         "threads of the CPU device and of host work, 1 to 1024; `--threads` of a command comes first",
+    ),
+    (
+        "TECTUM_PYTHON",
+        "interpreter of Python that steps MuJoCo bodies, `python3` without it; the key `python` of `[body]` comes first",
     ),
     (
         "RUST_LOG",

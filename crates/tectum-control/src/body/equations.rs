@@ -17,6 +17,7 @@ use toml::Table;
 
 use self::observer::Observer;
 use super::control::{Linear, LqrWeights, Regulator};
+pub use super::settings::PLANT_FILE;
 use super::settings::{BodySettings, CustomSettings, PlantSettings};
 use super::task::{Measure, Task};
 use super::uniform::Uniform;
@@ -29,8 +30,6 @@ use crate::registry::Custom;
 
 /// The ending of equation files, by which a body's name is one.
 pub const ENDING: &str = ".plant";
-/// The copy of the file in a run folder.
-pub const PLANT_FILE: &str = "body.plant";
 /// How long a success must last to count as reached, seconds.
 const HOLD_S: f64 = 1.0;
 /// A state that changes by less in a period, relative to its equilibrium or absolutely in base

@@ -10,11 +10,13 @@ use toml::Table;
 
 use super::control::{MppiParameters, Regulator};
 use super::disturbances::{Disturbances, MAX_DELAY_SAMPLES};
-use super::equations::PLANT_FILE;
 use super::task::Task;
 use super::{Body, Descriptor, NAMES, Start};
 use crate::document::{Key, Located, Section, TomlSource, read_defaults};
 use crate::registry::{AsTable, Custom, Described};
+
+/// The copy of an equation file in a run folder.
+pub const PLANT_FILE: &str = "body.plant";
 
 /// The settings of a body in a scenario, and the body made from them; for
 /// [`Descriptor::with_settings`].
