@@ -31,8 +31,10 @@ QUADRUPED = {"keyframe": "stand", "period": 0.02, "noise": {"position": 0.02, "v
 
 
 @pytest.fixture(autouse=True)
-def this_python(monkeypatch):
+def this_python(monkeypatch, tmp_path):
     monkeypatch.setenv("TECTUM_PYTHON", sys.executable)
+    # MuJoCo writes its warnings into a file of the working directory.
+    monkeypatch.chdir(tmp_path)
 
 
 def test_starts_steps_rewards_and_ends_are_those_of_hopper_v5():
