@@ -306,7 +306,8 @@ fn motors_pass_through_the_states_of_a_start_and_others_are_held() {
                 5..25 => pd([30.0, 3.0], 1.3 + moving * (0.7 - 1.3), &knee),
                 _ => pd([30.0, 3.0], 0.7, &knee),
             };
-            (hip.step(torque), knee.step(held));
+            hip.step(torque);
+            knee.step(held);
         }
         hip.assert_seen(&body, &format!("period {period}"));
         assert!((observed(&body)[1] - knee.position).abs() < 1e-6);

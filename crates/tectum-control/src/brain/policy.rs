@@ -315,13 +315,14 @@ impl PolicyBrain {
                     0 => 1.0,
                     actions => (self.chunks.used as f64 / actions as f64).min(1.0),
                 };
-                for index in 0..rule.width {
-                    let mut number = fade * f64::from(previous[0][index]);
+                let [raw, clipped, _] = &mut *previous;
+                for (index, (clipped, raw)) in clipped.iter_mut().zip(raw).enumerate() {
+                    let mut number = fade * f64::from(*raw);
                     number = bounded(number, rule.clip[index]);
                     if let Some(clip) = rule.torque.get(index) {
                         number = bounded(number, clip.bounds(observation));
                     }
-                    previous[1][index] = number as f32;
+                    *clipped = number as f32;
                 }
                 for (action, drive) in action.iter_mut().zip(channels) {
                     let Drive::Row(row) = drive else {

@@ -80,12 +80,17 @@ fn rotated(
         TermFunction::RotationMatrix => out.extend(matrix.iter().flatten()),
         TermFunction::RelativeRotation6d => {
             let second = self::matrix(order, &group[4..8])?;
-            for row in 0..3 {
-                for column in 0..2 {
-                    let product = |index: usize| matrix[index][row] * second[index][column];
-                    out.push((0..3).map(product).sum());
-                }
-            }
+            // Column `row` of the first matrix with column `column` of the second.
+            let product = |row: usize, column: usize| {
+                let pairs = matrix.iter().zip(&second);
+                pairs
+                    .map(|(first, second)| first[row] * second[column])
+                    .sum()
+            };
+            out.extend(
+                [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)]
+                    .map(|(row, column)| -> f64 { product(row, column) }),
+            );
         }
         TermFunction::RelativePosition => {
             out.extend(transposed(
