@@ -847,6 +847,8 @@ fn each_sample_is_written_once_and_is_read_by_its_command() {
         "sample-recording",
         "cart-pole-policy",
         "recurrent-policy",
+        "locomotion-policy",
+        "act-policy",
         "hopper-policy",
         "sample-encoder",
         "sample-decoder",

@@ -151,6 +151,7 @@ fn every_pair_leaves_the_same_folder_receipt_and_snapshot_layout() {
                 "loop.ended_episodes",
                 "loop.episode_returns",
                 "loop.held_action",
+                "loop.held_safe",
                 "loop.total_reward"
             ],
             "{body} {brain}"

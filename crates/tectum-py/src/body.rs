@@ -585,8 +585,9 @@ pub fn body(py: Python<'_>, name: PathBuf, start: Option<&str>) -> PyResult<Nati
 /// >>> "class MujocoSimulation" in tectum._tectum.mujoco_program()
 /// True
 #[pyfunction]
-pub fn mujoco_program() -> &'static str {
-    bodies::mujoco::SOURCE
+pub fn mujoco_program(py: Python<'_>) -> PyResult<&'static str> {
+    let _call = process::enter(py)?;
+    Ok(bodies::mujoco::SOURCE)
 }
 
 /// The exception that a callback raised, for the loop that called it.

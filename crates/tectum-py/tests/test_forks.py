@@ -35,7 +35,7 @@ DATA_MEMBERS = {
     ("Graph", "__new__"),
     ("Kernel", "name"), ("Kernel", "wgsl"), ("Kernel", "__repr__"),
     ("NativeBody", "spec"), ("NativeBody", "__repr__"),
-    ("NativeBrain", "name"), ("NativeBrain", "__repr__"),
+    ("NativeBrain", "name"), ("NativeBrain", "commands"), ("NativeBrain", "__repr__"),
     ("Network", "inputs"), ("Network", "outputs"), ("Network", "assumptions"), ("Network", "__repr__"), ("Network", "_repr_html_"),
     ("Neurons", "__new__"),
     ("Node", "T"),
