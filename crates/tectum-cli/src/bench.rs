@@ -50,7 +50,9 @@ struct RunArgs {
     #[arg(required = true, value_name = "SUITE|MODEL|POLICY.onnx")]
     suite: Vec<String>,
     /// The device: auto (the CPU: there is no one plan to route here), cpu, cuda:N, vulkan:N,
-    /// metal:N or dx12:N; of a policy several, with commas between them.
+    /// metal:N or dx12:N.
+    ///
+    /// A policy is timed on several, with commas between them.
     #[arg(long, default_value = "auto")]
     device: String,
     #[command(flatten)]

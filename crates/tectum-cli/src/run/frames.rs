@@ -24,10 +24,9 @@ pub struct FrameArgs {
     /// Rendering takes its time from the loop: under the real clock answers may be late.
     #[arg(long, value_name = "SECONDS")]
     frames: Option<f64>,
-    /// Writes the pictures as one animation too, video.png in the run folder: a PNG file with
-    /// frames, which browsers play.
+    /// Writes the pictures as an animation too, video.png in the run folder.
     ///
-    /// Without --frames there is a picture every 0.04 s.
+    /// It is a PNG file with frames, which browsers play. Without --frames there is a picture every 0.04 s.
     #[arg(long)]
     video: bool,
 }
