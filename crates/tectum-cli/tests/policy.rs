@@ -372,6 +372,6 @@ fn ports_that_exporters_leave_open_are_accepted() {
     ));
     assert!(stderr(&place, "check texts.onnx", 4).contains("StringNormalizer"));
     place.text("init texts.onnx");
-    let text = std::fs::read_to_string(place.0.join("random.toml")).expect("written");
+    let text = std::fs::read_to_string(place.0.join("texts.toml")).expect("written");
     assert!(text.contains("output = \"y\"\n"), "{text}");
 }
