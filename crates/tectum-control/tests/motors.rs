@@ -25,6 +25,8 @@ struct Arm {
     received: Vec<f32>,
     /// An episode ends after as many steps.
     last_step: u64,
+    /// The step before which its sensors read NaN.
+    blind_step: u64,
     steps: u64,
 }
 
@@ -53,6 +55,7 @@ fn arm(names: &[&str], unit: &str) -> Arm {
             action,
         },
         last_step: u64::MAX,
+        blind_step: u64::MAX,
         steps: 0,
     }
 }
@@ -77,10 +80,17 @@ impl Body for Arm {
         {
             *number = *value as f32;
         }
+        if self.steps == self.blind_step {
+            observation.fill(f32::NAN);
+        }
     }
 
+    /// A torque that is not finite is refused: nothing moves the joints in this step.
     fn step(&mut self, action: &[f32]) -> Step {
         self.received.copy_from_slice(action);
+        let refused = action.iter().any(|torque| !torque.is_finite());
+        let none = vec![0.0; action.len()];
+        let action = if refused { &none } else { action };
         for ((position, velocity), torque) in
             self.position.iter_mut().zip(&mut self.velocity).zip(action)
         {
@@ -90,6 +100,7 @@ impl Body for Arm {
         self.steps += 1;
         Step {
             reward: 1.0,
+            refused,
             terminated: self.steps == self.last_step,
             ..Step::default()
         }
@@ -252,6 +263,37 @@ fn filter_lag_and_the_limits_of_targets_have_their_equations() {
     }
 }
 
+/// A reading of NaN has no torque, neither a limit's nor that of a filter which remembers it.
+#[test]
+fn a_reading_that_is_not_finite_is_refused_and_leaves_no_trace() {
+    let rule = MotorRule {
+        torque_limit: vec![30.0],
+        lag_s: Some(0.002),
+        ..rule(&["hip"])
+    };
+    let mut blind = arm(&["hip"], "N m");
+    blind.blind_step = 50;
+    let mut body = Driven::new(Box::new(blind), &rule, None).expect("it fits");
+    let mut reference = Reference::new();
+    let (mut torque, lag) = (0.0, 1.0 - (-DT_S / 0.002f64).exp());
+    for period in 0..6 {
+        let step = body.step(&[0.5]);
+        assert_eq!(step.refused, period == 2, "period {period}");
+        for step in 0..20 {
+            let (position, velocity) = reference.seen();
+            if 20 * period + step == 50 {
+                reference.step(0.0);
+                continue;
+            }
+            let demand: f64 = 40.0 * (0.5 - position) - 2.0 * velocity;
+            torque += lag * (demand.clamp(-30.0, 30.0) - torque);
+            reference.step(torque);
+        }
+        let seen = observed(&body);
+        assert!((seen[0] - reference.position).abs() < 1e-6, "{seen:?}");
+    }
+}
+
 /// A start as legged robots have it: no torque, a move to the default pose, then the policy.
 fn starting() -> MotorRule {
     let state = |state, seconds, stiffness: &[f64]| StartRule {
@@ -343,6 +385,12 @@ fn a_state_that_is_restored_continues_exactly() {
         *broken.last_mut().expect("numbers") = f64::NAN;
         assert!(other.set_state(&broken).is_err());
         assert!(other.set_state(&broken[..3]).is_err());
+        // The state of the start, and its periods, after the five numbers of the arm.
+        for (place, number) in [(5, 3.0), (5, 0.5), (5, -1.0), (6, 1e18)] {
+            let mut broken = body.state().expect("exact");
+            broken[place] = number;
+            assert!(other.set_state(&broken).is_err(), "{place}: {number}");
+        }
     }
 }
 
@@ -405,7 +453,7 @@ fn rules_that_do_not_fit_are_refused_each_with_its_reason() {
         change(&mut rule);
         rule
     };
-    let cases: [(MotorRule, Option<f64>, &str); 9] = [
+    let cases: [(MotorRule, Option<f64>, &str); 12] = [
         (
             own(|rule| rule.joints = Some(vec!["hipp".to_owned()])),
             None,
@@ -445,6 +493,21 @@ fn rules_that_do_not_fit_are_refused_each_with_its_reason() {
             own(|rule| rule.decimation = Some(10)),
             Some(0.02),
             "motors: decimation 10 of the body's period 0.001 s is 0.01 s; the contract states 0.02 s",
+        ),
+        (
+            own(|rule| rule.decimation = Some(0)),
+            None,
+            "motors: decimation is 0",
+        ),
+        (
+            own(|rule| rule.position_limit = vec![[1.0, -1.0]]),
+            None,
+            "motors: position_limit 1 to -1 is no range",
+        ),
+        (
+            own(|rule| rule.default = vec![f64::INFINITY]),
+            None,
+            "motors: a pose has the number inf: finite ones are needed",
         ),
         (
             own(|rule| rule.decimation = None),

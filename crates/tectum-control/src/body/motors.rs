@@ -125,6 +125,9 @@ impl MotorRule {
     fn periods(&self, body: &BodySpec, period_s: Option<f64>) -> Result<u64> {
         let invalid = |message: String| Err(Error::invalid(format!("motors: {message}")));
         let stated = self.decimation;
+        if stated == Some(0) {
+            return invalid("decimation is 0".to_owned());
+        }
         let Some(period_s) = period_s else {
             return Ok(stated.unwrap_or(1));
         };
@@ -202,7 +205,7 @@ impl Driven {
         (self.phase, self.elapsed) = (0, 0);
         self.body.observe(&mut self.observation);
         for (joint, memory) in self.bound.joints.iter().zip(&mut self.memory) {
-            let position = joint.position(&self.observation);
+            let position = joint.start(&self.observation);
             *memory = Memory {
                 target: if joint.control == Control::Position {
                     position
@@ -244,8 +247,12 @@ impl Driven {
                 gains: *gains,
             };
             let torque = joint.torque(&self.observation, &target);
-            memory.torque += self.lag * (torque - memory.torque);
-            joint.command(&mut self.action, &target, memory.torque);
+            // Of a torque that is not finite nothing is kept, and the body refuses it.
+            let applied = memory.torque + self.lag * (torque - memory.torque);
+            if applied.is_finite() {
+                memory.torque = applied;
+            }
+            joint.command(&mut self.action, &target, applied);
         }
         self.body.step(&self.action)
     }
@@ -330,7 +337,7 @@ impl Body for Driven {
                 (self.phase, self.elapsed) = (self.phase + 1, 0);
                 self.body.observe(&mut self.observation);
                 for (joint, memory) in self.bound.joints.iter().zip(&mut self.memory) {
-                    memory.begin = joint.position(&self.observation);
+                    memory.begin = joint.start(&self.observation);
                 }
             }
         }
@@ -404,6 +411,21 @@ impl ExactState for Driven {
                 self.bound.spec.name,
                 len + place,
                 own[place]
+            )));
+        }
+        let (phase, elapsed) = (own[0], own[1]);
+        let phases = &self.bound.start;
+        let is_valid = phase == phases.len() as f64 && elapsed == 0.0
+            || phases.get(phase as usize).is_some_and(|own| {
+                phase >= 0.0
+                    && phase.fract() == 0.0
+                    && elapsed.fract() == 0.0
+                    && (0.0..own.periods as f64).contains(&elapsed)
+            });
+        if !is_valid {
+            return Err(Error::invalid(format!(
+                "{}: its start has no state {phase} with {elapsed} periods",
+                self.bound.spec.name
             )));
         }
         match self.body.exact_state_mut() {

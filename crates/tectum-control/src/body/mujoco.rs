@@ -99,9 +99,9 @@ impl MujocoSettings {
         let scene = name.strip_prefix(PREFIX).unwrap_or(name);
         let scene =
             recorded.map_or_else(|| PathBuf::from(scene), |recorded| recorded.scene.clone());
-        let given = keys.get("python").and_then(Value::as_str);
+        let python = keys.get("python").and_then(Value::as_str);
         let launch = Launch {
-            python: given.map_or_else(default_python, str::to_owned),
+            python: python.map_or_else(default_python, str::to_owned),
             wait: Duration::from_secs_f64(
                 keys.get("wait").and_then(Value::as_float).unwrap_or(WAIT_S),
             ),
@@ -305,14 +305,14 @@ fn text(section: &mut Section<'_, '_>, key: Key<'_>) -> Result<Option<Value>> {
     Ok(section.string(key)?.map(|text| text.value.into()))
 }
 
-fn whole(section: &mut Section<'_, '_>, key: Key<'_>, most: u64) -> Result<Option<Value>> {
-    let number = section.whole(key, 1..=most)?;
+fn whole(section: &mut Section<'_, '_>, key: Key<'_>, max: u64) -> Result<Option<Value>> {
+    let number = section.whole(key, 1..=max)?;
     Ok(number
         .and_then(|number| i64::try_from(number).ok())
         .map(Value::from))
 }
 
-/// Collects the keys of a table that were given.
+/// Collects the keys of a table that have a value.
 fn table<const N: usize>(keys: [(&str, Option<Value>); N]) -> Table {
     keys.into_iter()
         .filter_map(|(key, value)| value.map(|value| (key.to_owned(), value)))
@@ -371,8 +371,8 @@ fn read_terminate(section: &mut Section<'_, '_>) -> Result<Table> {
             .one_of("CHANNEL")
     };
     let mut read = |key: Key<'_>, name: &str| -> Result<()> {
-        let given = terminate.numbers(key.values("a list of two numbers").or("none"))?;
-        match given {
+        let range = terminate.numbers(key.values("a list of two numbers").or("none"))?;
+        match range {
             Some(range) if range.len() != 2 || range[0] >= range[1] => Err(terminate.fault(
                 format_args!("{name} needs two numbers, the lower one first"),
             )),
@@ -431,12 +431,12 @@ fn number(section: &mut Section<'_, '_>, key: Key<'_>) -> Result<Option<Value>> 
 }
 
 fn read_push(section: &mut Section<'_, '_>) -> Result<Table> {
-    let is_given = section.has("push");
+    let is_stated = section.has("push");
     let mut push = section.section(Key::new(
         "push",
         "The push of a MuJoCo body that `tectum run --inject push@T` begins.",
     ))?;
-    if !is_given {
+    if !is_stated {
         return Ok(Table::new());
     }
     let body = push.required(Key::new("body", "name of the pushed body of the model"))?;

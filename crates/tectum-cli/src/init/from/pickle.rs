@@ -133,16 +133,20 @@ impl<'p> Item<'p> {
 
     /// The value of a key of a dictionary, or of an attribute of an object.
     pub fn get(self, key: &str) -> Option<Self> {
-        match self.value() {
-            Value::Dict(pairs) => pairs
-                .iter()
-                .find(|(own, _)| self.pickle.values[*own] == Value::Text(key.to_owned()))
-                .map(|(_, value)| self.at(*value)),
+        // A state is a dictionary. It is not followed further: an object may be its own state.
+        let value = match self.value() {
             Value::Object {
                 state: Some(state), ..
-            } => self.at(*state).get(key),
-            _ => None,
-        }
+            } => &self.pickle.values[*state],
+            value => value,
+        };
+        let Value::Dict(pairs) = value else {
+            return None;
+        };
+        pairs
+            .iter()
+            .find(|(own, _)| self.pickle.values[*own] == Value::Text(key.to_owned()))
+            .map(|(_, value)| self.at(*value))
     }
 
     /// The keys of a dictionary.
@@ -622,6 +626,14 @@ mod tests {
             ]
         );
         assert_eq!(pickle.root().keys(), ["a", "b"]);
+    }
+
+    #[test]
+    fn an_object_that_is_its_own_state_has_no_keys() {
+        // An object of numpy.ndarray, kept as value 0, whose state is value 0.
+        let pickle =
+            Pickle::parse(b"\x80\x04cnumpy\nndarray\n)\x81\x94h\x00b.").expect("it is one");
+        assert!(pickle.root().get("a").is_none() && pickle.root().numbers().is_none());
     }
 
     /// Every cut of a pickle, and every change of one byte, is an error or a value.

@@ -79,7 +79,17 @@ impl Joint {
         }
     }
 
-    pub fn position(&self, observation: &[f32]) -> f64 {
+    /// Where it is, or where it rests if the reading is not finite.
+    pub fn start(&self, observation: &[f32]) -> f64 {
+        let position = self.position(observation);
+        if position.is_finite() {
+            position
+        } else {
+            self.default
+        }
+    }
+
+    fn position(&self, observation: &[f32]) -> f64 {
         f64::from(observation[self.position.0]) * self.position.1
     }
 
@@ -93,15 +103,15 @@ impl Joint {
     /// allows.
     pub fn limited(&self, target: f64, last: f64, dt_s: f64) -> f64 {
         let [low, high] = self.target_range;
-        let target = target.max(low).min(high);
+        let target = target.clamp(low, high);
         if self.control != Control::Position || self.velocity_limit.is_infinite() {
             return target;
         }
         let reach = self.velocity_limit * dt_s;
-        target.max(last - reach).min(last + reach)
+        target.clamp(last - reach, last + reach)
     }
 
-    /// The torque in a state, within its limit.
+    /// The torque in a state, within its limit; NaN if a reading that it depends on is not finite.
     pub fn torque(&self, observation: &[f32], target: &Target) -> f64 {
         let (position, velocity) = (self.position(observation), self.velocity(observation));
         let JointGains { stiffness, damping } = target.gains;
@@ -112,7 +122,7 @@ impl Joint {
             (_, Control::Velocity) => damping * (target.target - velocity),
             (_, Control::Torque) => target.target,
         };
-        torque.max(-self.torque_limit).min(self.torque_limit)
+        torque.clamp(-self.torque_limit, self.torque_limit)
     }
 
     /// Writes what the body receives.
@@ -238,6 +248,26 @@ pub(super) fn bind(rule: &MotorRule, body: &BodySpec) -> Result<Vec<Joint>> {
         ("velocity_limit", &rule.velocity_limit),
     ] {
         check_gains(what, numbers)?;
+    }
+    if let Some([low, high]) = rule
+        .position_limit
+        .iter()
+        .find(|[low, high]| !(low <= high))
+    {
+        return Err(Error::invalid(format!(
+            "motors: position_limit {low} to {high} is no range"
+        )));
+    }
+    let held = rule.held.iter().flat_map(|held| &held.target);
+    if let Some(pose) = rule
+        .default
+        .iter()
+        .chain(held)
+        .find(|pose| !pose.is_finite())
+    {
+        return Err(Error::invalid(format!(
+            "motors: a pose has the number {pose}: finite ones are needed"
+        )));
     }
     if rule.stiffness.is_empty() && control.contains(&Control::Position) {
         let has_own = names.iter().enumerate().all(|(index, name)| {

@@ -13,6 +13,9 @@ use crate::body::{
 };
 use crate::message::{Array, Message};
 
+/// The maximum numbers of a state.
+const MAX_STATE: f64 = 1e7;
+
 /// What the process reports of its model.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Specification {
@@ -54,6 +57,7 @@ impl Specification {
         }
         let state_size = answer
             .number("state_size")
+            .filter(|size| size.fract() == 0.0 && (0.0..=MAX_STATE).contains(size))
             .ok_or_else(|| refused("size of the state"))?;
         let texts = |field: &str| answer.texts(field).ok_or_else(|| refused(field));
         let versions = ["mujoco", "numpy", "python"]

@@ -264,7 +264,7 @@ fn emit(input: &BoundInput, kept: &[f32], values: &mut [f32]) {
 }
 
 impl BoundTerm {
-    /// The most numbers that it has on their way.
+    /// The maximum number of values between its source and the input.
     fn widest(&self) -> usize {
         self.sources.len().max(self.len)
     }

@@ -326,6 +326,12 @@ impl Contract {
                 )
             };
             let observed = |name: &str| observed(body, name).map(|channels| channels[0]);
+            if stiffness <= 0.0 || scale[index] == 0.0 {
+                return Err(invalid(format!(
+                    "joint {name} has stiffness {stiffness} and scale {}: both are divided by",
+                    scale[index]
+                )));
+            }
             clips.push(TorqueClip {
                 position: observed(&stated(&motors.position, "joint_pos"))?,
                 velocity: observed(&stated(&motors.velocity, "joint_vel"))?,

@@ -7,7 +7,7 @@ use crate::document::{Key, Section};
 /// The maximum number of values that a history holds.
 const MAX_LEN: usize = 1000;
 /// The maximum age of a value.
-const MAX_AGE: f64 = 10_000.0;
+const MAX_AGE: f64 = 1000.0;
 
 /// Which of the last values a term or a frame holds.
 #[derive(Debug, Clone, PartialEq, Eq)]
