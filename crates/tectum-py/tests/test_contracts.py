@@ -451,7 +451,7 @@ add = ["output.motion.0-3"]
             rotation.T @ (position[frame] - seen.pos), rotation.T @ seen.v, previous,
         ])
         found = policy.network_inputs["obs"]
-        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=2e-6, err_msg=f"tick {tick}")
+        np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6, err_msg=f"tick {tick}")
         assert policy.network_inputs["time_step"] == [step + 1]
         frame = min(step + 1, frames - 1)
         previous = found.astype(np.float64) @ weight

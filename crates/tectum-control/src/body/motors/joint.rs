@@ -252,7 +252,7 @@ pub(super) fn bind(rule: &MotorRule, body: &BodySpec) -> Result<Vec<Joint>> {
     if let Some([low, high]) = rule
         .position_limit
         .iter()
-        .find(|[low, high]| !(low <= high))
+        .find(|[low, high]| low.is_nan() || high.is_nan() || low > high)
     {
         return Err(Error::invalid(format!(
             "motors: position_limit {low} to {high} is no range"
