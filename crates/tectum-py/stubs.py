@@ -26,7 +26,7 @@ REPLACED = [
     (r"(\*\*\w+)(?=[,)])", r"\1: Any"),
     (r"^def __getattr__.*\n", ""),
     (r"^from _typeshed import .*\n", "from collections.abc import Callable, Sequence\n"),
-    (r"^from typing import .*\n", "from typing import Any, Literal, Protocol, final\n\nimport numpy as np\nfrom numpy.typing import ArrayLike, NDArray\n"),
+    (r"^from typing import .*\n", "from typing import Any, Literal, Protocol, final\n\nimport numpy as np\nfrom numpy.typing import ArrayLike, DTypeLike, NDArray\n"),
 ]
 
 
@@ -81,8 +81,11 @@ PARAMETERS = {
     "Kernel.__new__:bindings": f"Sequence[tuple[str, {choice('read', 'write', 'read_write')}, {choice('float32', 'float64', 'int32', 'uint32')}]]",
     "Kernel.__new__:params": f"Sequence[tuple[str, {choice('float32', 'int32', 'uint32')}]]",
     "Kernel.__new__:twin": "Callable[..., None]",
+    "BodySpec.flatten:observation": "dict[str, Any]",
+    "ObservationChannel.__new__:dtype": "DTypeLike | None",
     "NativeBrain.predict:episode_start": "bool | ArrayLike",
     "NativeBrain.predict:state": "Any",
+    "NativeBrain.tick:observation": "ArrayLike | dict[str, Any]",
     "Network.__call__:inputs": "ArrayLike",
     "Network.__new__:weights": choice("f32", "f16", "int8"),
     "Network.run:inputs": "dict[str, Any]",
@@ -99,6 +102,11 @@ CHANNELS = {"actions": F32, "ended": BOOL, "fallback": BOOL, "held": BOOL, "late
 NAMED = "dict[str, NDArray[Any]]"
 RETURNS = {
     **{f"{owner}.{name}": kind for owner in ("Recording", "Run") for name, kind in CHANNELS.items()},
+    "BodySpec.flatten": F32,
+    "BodySpec.unflatten": NAMED,
+    "ObservationChannel.dtype": "np.dtype[Any]",
+    "ObservationChannel.shape": "tuple[int, ...]",
+    "Recording.arrays": NAMED,
     "BodyBatch.reset": F32,
     "BodyBatch.restart": F32,
     "BodyBatch.states": F32,

@@ -58,12 +58,13 @@ pub mod task;
 pub(crate) mod uniform;
 
 use std::fmt::Debug;
-use std::ops::RangeInclusive;
+use std::ops::{Range, RangeInclusive};
 
 use serde::Serialize;
 use tectum::{Error, LatencyHistogram, Result};
 
 use crate::clock::Clock;
+use crate::message::ElementType;
 use crate::registry::Registry;
 use batch::BatchKernel;
 use control::{Linear, MppiParameters, PlantModel, Regulator};
@@ -84,13 +85,19 @@ pub enum ChannelKind {
     },
 }
 
-/// One number of an observation.
+/// A part of an observation: one number, or an array such as a picture.
+///
+/// An observation holds all elements as float32, those of an array in C order.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ObservationChannel {
     /// Name, as in recordings.
     pub name: String,
     /// Unit, as printed.
     pub unit: String,
+    /// The sizes of an array, such as rows, columns and colours; empty for one number.
+    pub shape: Vec<usize>,
+    /// The type of the elements, as in recordings and messages.
+    pub element: ElementType,
     /// Whether the number wraps.
     pub kind: ChannelKind,
     /// Lowest value expected; for plots and checks, never used to clip.
@@ -114,11 +121,33 @@ impl ObservationChannel {
         Self {
             name: name.into(),
             unit: unit.into(),
+            shape: Vec::new(),
+            element: ElementType::F32,
             kind: ChannelKind::Linear,
             low,
             high,
             scale: low.abs().max(high.abs()),
         }
+    }
+
+    /// The channel as an array.
+    #[must_use]
+    pub fn array(self, shape: impl Into<Vec<usize>>, element: ElementType) -> Self {
+        Self {
+            shape: shape.into(),
+            element,
+            ..self
+        }
+    }
+
+    /// The number of its elements.
+    pub fn size(&self) -> usize {
+        self.shape.iter().product()
+    }
+
+    /// Whether it is an array.
+    pub fn is_array(&self) -> bool {
+        !self.shape.is_empty()
     }
 
     /// The channel as an angle: `rad_per_unit` is 1 for radians, π/180 for degrees.
@@ -187,12 +216,89 @@ pub struct BodySpec {
     pub name: String,
     /// Time between two actions, in seconds.
     pub dt_s: f64,
-    /// The numbers of an observation, in order.
+    /// The channels of an observation, in order.
     pub observation: Vec<ObservationChannel>,
     /// The numbers of an action, in order.
     pub action: Vec<ActionChannel>,
     /// Applied when the brain gives no action, one number for each action channel.
     pub safe_action: Vec<f32>,
+}
+
+/// The largest number of elements of an array channel.
+const MAX_ARRAY: usize = 1 << 26;
+
+impl BodySpec {
+    /// The elements of an observation: one for each number, all of each array.
+    pub fn observation_len(&self) -> usize {
+        self.observation.iter().map(ObservationChannel::size).sum()
+    }
+
+    /// Where the elements of each channel are in an observation.
+    pub fn ranges(&self) -> impl Iterator<Item = Range<usize>> + Clone {
+        self.observation.iter().scan(0, |end, channel| {
+            let start = *end;
+            *end += channel.size();
+            Some(start..*end)
+        })
+    }
+
+    /// Where the elements of a channel are in an observation.
+    pub fn range(&self, channel: usize) -> Range<usize> {
+        let before = &self.observation[..channel];
+        let start = before.iter().map(ObservationChannel::size).sum();
+        start..start + self.observation[channel].size()
+    }
+
+    /// Checks the channels.
+    ///
+    /// # Errors
+    /// `Invalid` naming a channel with an array that is empty, has more than 2^26 elements, or
+    /// elements that float32 does not hold exactly.
+    pub fn check(&self) -> Result<()> {
+        for ObservationChannel {
+            name,
+            shape,
+            element,
+            ..
+        } in &self.observation
+        {
+            let refused = |reason: String| {
+                Err(Error::invalid(format!(
+                    "body {}: channel {name}: {reason}",
+                    self.name
+                )))
+            };
+            let size = shape
+                .iter()
+                .try_fold(1usize, |size, next| size.checked_mul(*next));
+            if !size.is_some_and(|size| (1..=MAX_ARRAY).contains(&size)) {
+                return refused(format!(
+                    "the shape is {shape:?}, needs 1 to {MAX_ARRAY} elements"
+                ));
+            }
+            if !element.is_exact_in_f32() {
+                return refused(format!(
+                    "the elements are {}, needs float32, uint8, int8 or bool",
+                    element.name()
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Refuses arrays, for brains that read one number for each channel.
+    ///
+    /// # Errors
+    /// `Unsupported` naming the brain and the first array.
+    pub fn require_numbers(&self, reader: &str) -> Result<()> {
+        match self.observation.iter().find(|channel| channel.is_array()) {
+            None => Ok(()),
+            Some(channel) => Err(Error::unsupported(format!(
+                "{reader}: channel {} of the body {} is an array of shape {:?}; only channels of one number are supported",
+                channel.name, self.name, channel.shape
+            ))),
+        }
+    }
 }
 
 /// What one step returned. The default is a reward of 0 in an episode that continues.
@@ -351,7 +457,7 @@ pub trait Body: Send {
     /// Writes the observation.
     ///
     /// # Panics
-    /// If `observation` does not have one number for each channel.
+    /// If `observation` does not have [`BodySpec::observation_len`] elements.
     fn observe(&self, observation: &mut [f32]);
 
     /// Applies an action for `dt_s` seconds. Values are clipped to the channel's range; if one is
@@ -389,7 +495,7 @@ pub trait Body: Send {
 
     /// A drawing of it as it is now: its geometry, or gauges of its channels.
     fn schematic(&self) -> Schematic {
-        let mut observation = vec![0.0; self.spec().observation.len()];
+        let mut observation = vec![0.0; self.spec().observation_len()];
         self.observe(&mut observation);
         Schematic::gauges(self.spec(), &observation)
     }

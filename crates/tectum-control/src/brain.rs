@@ -390,7 +390,13 @@ impl BrainSpec {
     /// # Errors
     /// Settings, a twin or a genome that do not fit the body; a file that cannot be read.
     pub fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
-        self.settings().recipe(context)
+        let settings = self.settings();
+        if !settings.reads_arrays() {
+            context
+                .body
+                .require_numbers(&format!("brain {}", self.name()))?;
+        }
+        settings.recipe(context)
     }
 
     /// Makes the brain as a stand-in.

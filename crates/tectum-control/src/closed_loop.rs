@@ -153,13 +153,14 @@ impl ClosedLoop {
             session.record_fallback(&format!("brain {}", brain.name()), &reason);
         }
         let spec = body.spec().clone();
+        spec.check()?;
         let workload = Workload {
             body: spec.name.clone(),
             brain: brain.name().to_owned(),
             ..Workload::default()
         };
         let dt_ns = (spec.dt_s * 1e9).round() as u64;
-        let guard = Guard::new(&settings.guard, &spec.observation)?;
+        let guard = Guard::new(&settings.guard, &spec)?;
         let controller = Guarded::new(
             Recovering::new(brain, &spec, dt_ns, settings.stall_periods),
             guard,
@@ -174,8 +175,8 @@ impl ClosedLoop {
             lateness: None,
             transfers: TransfersPerTick::default(),
             last_latency_ns: 0,
-            observation: vec![0.0; spec.observation.len()],
-            reading: vec![0.0; spec.observation.len()],
+            observation: vec![0.0; spec.observation_len()],
+            reading: vec![0.0; spec.observation_len()],
             answer: spec.safe_action.clone(),
             held: spec.safe_action.clone(),
             is_held_safe: true,

@@ -14,7 +14,7 @@
 //! | `spec` | body | `name`, `period` in seconds, `observation` and `action`: channels, `safe_action`, `has_exact_state`, `state_size`, `can_push`, `files` that were read, `libraries`, `versions` |
 //! | `reset` | loop | `seed` |
 //! | `step` | loop | `action` |
-//! | `observation` | body | `observation`; after a step also `reward`, `terminated`, `truncated` |
+//! | `observation` | body | `observation`: a vector of the channels of one number; `arrays`: the others by name, if there are any; after a step also `reward`, `terminated`, `truncated` |
 //! | `state` | both | request: nothing; answer: `state` |
 //! | `set_state` | loop | `state`; the answer is an `observation` |
 //! | `push` | both | nothing |
@@ -28,6 +28,8 @@
 //! An **array** is a map with binary keys, as openpi's `msgpack_numpy` writes it: `__ndarray__` is
 //! true, `data` has the bytes in C order, `dtype` is a code of NumPy, `shape` a list of sizes. The
 //! codes are those of [`ElementType`]; all others are refused.
+
+mod body;
 
 use std::io::{Read, Write};
 
@@ -77,7 +79,48 @@ impl ElementType {
             .map_or(("", 0), |(_, code, size)| (code, *size))
     }
 
-    fn from_code(code: &str) -> Option<Self> {
+    /// Its name in NumPy.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::F32 => "float32",
+            Self::F64 => "float64",
+            Self::U8 => "uint8",
+            Self::I8 => "int8",
+            Self::I32 => "int32",
+            Self::I64 => "int64",
+            Self::Bool => "bool",
+        }
+    }
+
+    /// Whether float32 holds every value.
+    pub fn is_exact_in_f32(self) -> bool {
+        matches!(self, Self::F32 | Self::U8 | Self::I8 | Self::Bool)
+    }
+
+    /// The lowest and the highest value of an integer type that float32 holds exactly.
+    pub fn whole_range(self) -> Option<[f64; 2]> {
+        match self {
+            Self::U8 => Some([0.0, 255.0]),
+            Self::I8 => Some([-128.0, 127.0]),
+            Self::Bool => Some([0.0, 1.0]),
+            _ => None,
+        }
+    }
+
+    /// Whether it has a value.
+    pub fn holds(self, value: f32) -> bool {
+        match self {
+            Self::F32 | Self::F64 => true,
+            Self::U8 => f32::from(value as u8) == value,
+            Self::I8 => f32::from(value as i8) == value,
+            Self::I32 => value as i32 as f32 == value,
+            Self::I64 => value as i64 as f32 == value,
+            Self::Bool => value == 0.0 || value == 1.0,
+        }
+    }
+
+    /// The type of a code of NumPy; `None` for all others.
+    pub fn from_code(code: &str) -> Option<Self> {
         // The byte order of a single byte may be written in either way.
         let single = code.trim_start_matches(['|', '<', '>', '=']);
         Self::ALL
@@ -101,6 +144,25 @@ pub struct Array {
 }
 
 impl Array {
+    /// An array of bytes in C order; the reason for bytes that do not fill the shape.
+    pub(crate) fn new(
+        element: ElementType,
+        shape: Vec<usize>,
+        data: Vec<u8>,
+    ) -> std::result::Result<Self, String> {
+        let bytes = shape
+            .iter()
+            .try_fold(element.code().1, |bytes, size| bytes.checked_mul(*size));
+        if bytes != Some(data.len()) {
+            return Err(format!("has {} bytes for the shape {shape:?}", data.len()));
+        }
+        Ok(Self {
+            element,
+            shape,
+            data,
+        })
+    }
+
     /// A vector of float32.
     pub fn of_f32(numbers: &[f32]) -> Self {
         Self {
@@ -122,6 +184,68 @@ impl Array {
                 .iter()
                 .flat_map(|number| number.to_le_bytes())
                 .collect(),
+        }
+    }
+
+    /// An array of a shape with elements in C order that the type holds.
+    pub fn of_elements(elements: &[f32], element: ElementType, shape: &[usize]) -> Self {
+        let bytes = elements.iter();
+        let data = match element {
+            ElementType::F32 => {
+                return Self {
+                    shape: shape.to_vec(),
+                    ..Self::of_f32(elements)
+                };
+            }
+            ElementType::F64 => bytes
+                .flat_map(|value| f64::from(*value).to_le_bytes())
+                .collect(),
+            ElementType::U8 => bytes.map(|value| *value as u8).collect(),
+            ElementType::I8 => bytes
+                .flat_map(|value| (*value as i8).to_le_bytes())
+                .collect(),
+            ElementType::I32 => bytes
+                .flat_map(|value| (*value as i32).to_le_bytes())
+                .collect(),
+            ElementType::I64 => bytes
+                .flat_map(|value| (*value as i64).to_le_bytes())
+                .collect(),
+            ElementType::Bool => bytes.map(|value| u8::from(*value != 0.0)).collect(),
+        };
+        Self {
+            element,
+            shape: shape.to_vec(),
+            data,
+        }
+    }
+
+    /// Appends the elements as float32; those of wider types are rounded.
+    pub fn append_to(&self, elements: &mut Vec<f32>) {
+        fn each<const N: usize>(
+            data: &[u8],
+            read: fn([u8; N]) -> f32,
+        ) -> impl Iterator<Item = f32> {
+            data.as_chunks().0.iter().map(move |bytes| read(*bytes))
+        }
+        let data = &self.data;
+        match self.element {
+            ElementType::F32 => elements.extend(each(data, f32::from_le_bytes)),
+            ElementType::F64 => {
+                elements.extend(each(data, |bytes| f64::from_le_bytes(bytes) as f32))
+            }
+            ElementType::U8 => elements.extend(data.iter().map(|byte| f32::from(*byte))),
+            ElementType::I8 => {
+                elements.extend(each(data, |bytes| f32::from(i8::from_le_bytes(bytes))))
+            }
+            ElementType::I32 => {
+                elements.extend(each(data, |bytes| i32::from_le_bytes(bytes) as f32))
+            }
+            ElementType::I64 => {
+                elements.extend(each(data, |bytes| i64::from_le_bytes(bytes) as f32))
+            }
+            ElementType::Bool => {
+                elements.extend(data.iter().map(|byte| f32::from(u8::from(*byte != 0))))
+            }
         }
     }
 
@@ -180,33 +304,17 @@ impl Array {
             .unwrap_or_default();
         let element = ElementType::from_code(&code)
             .ok_or_else(|| format!("has elements of the type {code:?}, which is refused"))?;
-        let sizes = find("shape").and_then(Value::as_array).map(|sizes| {
-            sizes
-                .iter()
-                .map(|size| size.as_u64().and_then(|size| usize::try_from(size).ok()))
-                .collect::<Option<Vec<_>>>()
-        });
-        let shape = sizes.flatten().ok_or("has no shape")?;
+        let shape = find("shape").and_then(sizes).ok_or("has no shape")?;
         let data = match find("data") {
             Some(Value::Binary(data)) => data,
             _ => return Err("has no data".into()),
         };
-        let bytes = shape
-            .iter()
-            .try_fold(element.code().1, |bytes, size| bytes.checked_mul(*size));
-        if bytes != Some(data.len()) {
-            return Err(format!("has {} bytes for the shape {shape:?}", data.len()));
-        }
-        Ok(Self {
-            element,
-            shape,
-            data: data.clone(),
-        })
+        Self::new(element, shape, data.clone())
     }
 }
 
 /// A message: its type, its number and its fields.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Default, PartialEq)]
 pub struct Message(Vec<(Value, Value)>);
 
 impl Message {
@@ -289,6 +397,11 @@ impl Message {
         let items = self.find(name)?.as_array()?;
         let map = |item: &Value| item.as_map().map(|pairs| Self(pairs.clone()));
         items.iter().map(map).collect()
+    }
+
+    /// A field that is a list of sizes.
+    pub fn sizes(&self, name: &str) -> Option<Vec<usize>> {
+        sizes(self.find(name)?)
     }
 
     /// A field that is a list of texts.
@@ -385,6 +498,11 @@ fn write_map(frame: &mut Vec<u8>, pairs: &[(Value, Value)]) -> std::io::Result<(
         .map(|(key, value)| (key.as_ref(), value.as_ref()))
         .collect();
     rmpv::encode::write_value_ref(frame, &rmpv::ValueRef::Map(pairs)).map_err(std::io::Error::from)
+}
+
+fn sizes(value: &Value) -> Option<Vec<usize>> {
+    let size = |size: &Value| size.as_u64().and_then(|size| usize::try_from(size).ok());
+    value.as_array()?.iter().map(size).collect()
 }
 
 fn field<'v>(pairs: &'v [(Value, Value)], name: &str) -> Option<&'v Value> {

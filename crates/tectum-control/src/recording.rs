@@ -4,12 +4,16 @@
 //! `/observation` and `/action` have a number for each channel of the body by name, `/tick` the
 //! number of the period, the task's measure by name, `reward`, `held`, `fallback`, `terminated`
 //! and, where they were measured, `latency_ms` and `lateness_ms`. Times are the body's, from 0 at
-//! tick 0. A number that is not finite is `null`.
+//! tick 0. A number that is not finite is `null`. A channel that is an array has a topic of its
+//! own, `/observation/NAME`: `shape`, `dtype` (a code of NumPy) and `data`, its bytes in C order as
+//! base64. Those of a picture have the fields of a `foxglove.RawImage` too, so that viewers show
+//! it.
 //!
 //! That of a run folder begins with the metadata record `tectum.run`: the names of body and brain,
 //! and the scenario. The file contains nothing else: no date, no machine name. Identical runs give
 //! identical bytes.
 
+mod arrays;
 mod records;
 #[cfg(feature = "genome")]
 mod spikes;
@@ -26,6 +30,7 @@ use tectum::{Error, Result};
 use crate::body::BodySpec;
 use crate::body::task::Measure;
 use crate::closed_loop::TickRecord;
+use arrays::ArrayTopic;
 pub use records::{RecoveredRecording, recover_recording};
 #[cfg(feature = "genome")]
 pub use spikes::SpikeRecorder;
@@ -33,6 +38,8 @@ pub use trace::{Trace, TraceTick};
 use writer::Writer;
 
 const OBSERVATION_TOPIC: &str = "/observation";
+/// How the topics of arrays begin; the name of the channel follows.
+const ARRAY_PREFIX: &str = "/observation/";
 const ACTION_TOPIC: &str = "/action";
 const TICK_TOPIC: &str = "/tick";
 /// Periods of a chunk. A killed run loses the last chunk; a number of periods and not a time, so
@@ -43,6 +50,7 @@ const FLUSH_PERIODS: u32 = 50;
 pub struct Recorder<W: Write + Seek> {
     writer: Writer<W>,
     observation: Topic,
+    arrays: Vec<ArrayTopic>,
     action: Topic,
     tick_id: u16,
     /// The name of the task's measure.
@@ -54,7 +62,8 @@ pub struct Recorder<W: Write + Seek> {
 
 struct Topic {
     id: u16,
-    names: Vec<String>,
+    /// Each number with its place.
+    names: Vec<(String, usize)>,
 }
 
 impl<W: Write + Seek> Recorder<W> {
@@ -64,14 +73,13 @@ impl<W: Write + Seek> Recorder<W> {
     /// `Io` if the file cannot be written.
     pub fn new(file: W, body: &BodySpec, measure: Option<&Measure>) -> Result<Self> {
         let mut writer = Writer::new(file)?;
-        let observation = body
-            .observation
-            .iter()
-            .map(|channel| (channel.name.as_str(), channel.unit.as_str()));
-        let action = body
-            .action
-            .iter()
-            .map(|channel| (channel.name.as_str(), channel.unit.as_str()));
+        let channels = body.observation.iter().zip(body.ranges());
+        let observation = channels
+            .clone()
+            .filter(|(channel, _)| !channel.is_array())
+            .map(|(channel, range)| (&*channel.name, &*channel.unit, range.start));
+        let action = body.action.iter().zip(0..);
+        let action = action.map(|(channel, place)| (&*channel.name, &*channel.unit, place));
         let observation = numbers_topic(
             &mut writer,
             OBSERVATION_TOPIC,
@@ -79,11 +87,16 @@ impl<W: Write + Seek> Recorder<W> {
             observation,
         )?;
         let action = numbers_topic(&mut writer, ACTION_TOPIC, "tectum.Action", action)?;
+        let arrays = channels
+            .filter(|(channel, _)| channel.is_array())
+            .map(|(channel, range)| ArrayTopic::new(&mut writer, channel, range))
+            .collect::<Result<_>>()?;
         let tick_id = writer.add_channel(TICK_TOPIC, "tectum.Tick", &tick_schema(measure))?;
         let measure = measure.map(|measure| measure.name.to_string());
         Ok(Self {
             writer,
             observation,
+            arrays,
             action,
             tick_id,
             measure,
@@ -106,8 +119,15 @@ impl<W: Write + Seek> Recorder<W> {
     /// # Errors
     /// `Io` if the file cannot be written.
     pub fn push(&mut self, record: &TickRecord<'_>) -> Result<()> {
-        write_numbers(&mut self.json, &self.observation.names, record.observation)?;
-        self.send(self.observation.id, record)?;
+        if !self.observation.names.is_empty() {
+            write_numbers(&mut self.json, &self.observation.names, record.observation)?;
+            self.send(self.observation.id, record)?;
+        }
+        for array in &self.arrays {
+            array.write(&mut self.json, record)?;
+            self.writer
+                .write(array.id, record.tick as u32, record.time_ns, &self.json)?;
+        }
         write_numbers(&mut self.json, &self.action.names, record.action)?;
         self.send(self.action.id, record)?;
         write_tick(&mut self.json, self.measure.as_deref(), record)?;
@@ -148,9 +168,9 @@ fn numbers_topic<'n, W: Write + Seek>(
     writer: &mut Writer<W>,
     topic: &str,
     name: &str,
-    channels: impl Iterator<Item = (&'n str, &'n str)> + Clone,
+    channels: impl Iterator<Item = (&'n str, &'n str, usize)> + Clone,
 ) -> Result<Topic> {
-    let number = |(name, unit): (&str, &str)| {
+    let number = |(name, unit, _): (&str, &str, usize)| {
         (
             name.to_owned(),
             json!({ "type": ["number", "null"], "description": unit }),
@@ -160,7 +180,9 @@ fn numbers_topic<'n, W: Write + Seek>(
     let schema = json!({ "title": name, "type": "object", "properties": properties });
     Ok(Topic {
         id: writer.add_channel(topic, name, &schema)?,
-        names: channels.map(|(name, _)| name.to_owned()).collect(),
+        names: channels
+            .map(|(name, _, place)| (name.to_owned(), place))
+            .collect(),
     })
 }
 
@@ -196,6 +218,11 @@ pub(crate) fn topics() -> Vec<[String; 3]> {
     ];
     let numbers =
         numbers.map(|(topic, meaning)| [topic, "a number for each channel, by name", meaning]);
+    let arrays = [
+        "/observation/NAME",
+        "`shape`, `dtype`, `data`",
+        "a channel that is an array: its bytes in base64; pictures have the fields of `foxglove.RawImage` too",
+    ];
     let measure = [
         TICK_TOPIC,
         "the task's measure, by its name",
@@ -210,7 +237,7 @@ pub(crate) fn topics() -> Vec<[String; 3]> {
     });
     numbers
         .into_iter()
-        .chain([measure])
+        .chain([arrays, measure])
         .map(|row| row.map(str::to_owned))
         .chain(fields)
         .collect()
@@ -247,10 +274,11 @@ fn tick_schema(measure: Option<&Measure>) -> Value {
     json!({ "title": "tectum.Tick", "type": "object", "properties": properties })
 }
 
-fn write_numbers(json: &mut Vec<u8>, names: &[String], numbers: &[f32]) -> Result<()> {
+fn write_numbers(json: &mut Vec<u8>, names: &[(String, usize)], numbers: &[f32]) -> Result<()> {
     json.clear();
-    for (place, (name, number)) in names.iter().zip(numbers).enumerate() {
-        let comma = if place == 0 { '{' } else { ',' };
+    json.push(b'{');
+    for (index, (name, place)) in names.iter().enumerate() {
+        let (comma, number) = (if index == 0 { "" } else { "," }, &numbers[*place]);
         write!(
             json,
             "{comma}\"{name}\":{}",
@@ -324,8 +352,9 @@ mod tests {
     use std::io::Cursor;
 
     use super::{Recorder, Trace};
-    use crate::body::{body, pendulum};
+    use crate::body::{ActionChannel, BodySpec, ObservationChannel, body, pendulum};
     use crate::closed_loop::{TickRecord, Timing};
+    use crate::message::ElementType;
 
     #[test]
     fn what_was_recorded_is_read_back_and_the_same_run_gives_the_same_bytes() {
@@ -404,6 +433,81 @@ mod tests {
                 && trace.ticks[1].held
                 && trace.ticks[1].latency_ms.is_none()
         );
+    }
+
+    /// A body with a picture between two numbers.
+    fn rover() -> BodySpec {
+        let number = |name| ObservationChannel::new(name, "m", 0.0..=1.0);
+        BodySpec {
+            name: "rover".into(),
+            dt_s: 0.1,
+            observation: vec![
+                number("gap"),
+                number("camera").array([2, 1, 3], ElementType::U8),
+                number("speed"),
+                number("scan").array([2, 2, 2], ElementType::F32),
+            ],
+            action: vec![ActionChannel::new("turn", "", -1.0..=1.0)],
+            safe_action: vec![0.0],
+        }
+    }
+
+    #[test]
+    fn arrays_are_recorded_in_topics_of_their_own() {
+        let observation: Vec<f32> = [0.5, 0.0, 1.0, 2.0, 253.0, 254.0, 255.0, -0.5]
+            .into_iter()
+            .chain((0..8).map(|place| place as f32 / 3.0))
+            .collect();
+        let mut recorder =
+            Recorder::new(Cursor::new(Vec::new()), &rover(), None).expect("in memory");
+        for tick in 0..3 {
+            let record = TickRecord {
+                tick,
+                time_ns: tick * 1_100_000_000,
+                observation: &observation,
+                action: &[0.25],
+                measure: f64::NAN,
+                reward: 0.0,
+                held: false,
+                fallback: false,
+                terminated: false,
+                timing: None,
+            };
+            recorder.push(&record).expect("in memory");
+        }
+        let bytes = recorder.finish().expect("in memory").into_inner();
+        let trace = Trace::parse(&bytes).expect("an MCAP file");
+        assert_eq!(trace.observation_names, ["gap", "speed"]);
+        assert_eq!(trace.array_names, ["camera", "scan"]);
+        let tick = &trace.ticks[2];
+        assert_eq!(tick.observation, [0.5, -0.5]);
+        let [camera, scan] = &tick.arrays[..] else {
+            panic!("two arrays")
+        };
+        assert_eq!(camera.shape, [2, 1, 3]);
+        assert_eq!(camera.data, [0, 1, 2, 253, 254, 255]);
+        assert_eq!(scan.to_f32().as_deref(), Some(&observation[8..]));
+        let pictures = mcap::MessageStream::new(&bytes)
+            .expect("an MCAP file")
+            .flatten()
+            .filter(|message| message.channel.topic == "/observation/camera");
+        let picture = pictures.last().expect("a picture");
+        let schema = picture.channel.schema.clone().expect("a schema");
+        assert_eq!(schema.name, "foxglove.RawImage");
+        let fields: serde_json::Value = serde_json::from_slice(&picture.data).expect("JSON");
+        for (name, value) in [
+            ("encoding", serde_json::json!("rgb8")),
+            ("height", 2.into()),
+            ("width", 1.into()),
+            ("step", 3.into()),
+            ("data", "AAEC/f7/".into()),
+            (
+                "timestamp",
+                serde_json::json!({ "sec": 2, "nsec": 200_000_000 }),
+            ),
+        ] {
+            assert_eq!(fields[name], value, "{name}");
+        }
     }
 
     #[test]

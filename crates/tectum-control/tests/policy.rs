@@ -188,7 +188,7 @@ fn contracts_that_do_not_fit_are_refused_each_with_its_reason() {
         (
             &mlp,
             format!("{all}scale = [1, 2]\n{action}"),
-            ": observation 1: scale has 2 numbers for 4",
+            ": observation 1: scale has 2 values for 4 numbers",
         ),
         (
             &mlp,
@@ -751,7 +751,7 @@ fn ports_of_policies_are_bound_as_their_contracts_state() {
         ),
         (
             "channels = [\"x\"]",
-            "observation 2: input task is int64: only `value` and the step are whole numbers; `round = true` rounds others",
+            "observation 2: input task is int64: only `value`, the step and integer channels in its range are whole numbers; `round = true` rounds others",
         ),
     ] {
         let folder = tempfile::tempdir().expect("a folder");

@@ -156,6 +156,11 @@ impl<'py, T: Number> Shared<'py, T> {
 }
 
 impl<T: Number> Array<'_, T> {
+    /// Whether the caller gave one number, not an array of one.
+    pub fn is_scalar(&self) -> bool {
+        self.is_scalar
+    }
+
     pub fn shape(&self) -> &[usize] {
         &self.shape
     }

@@ -3,15 +3,16 @@
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
-use numpy::{PyArray1, PyArray3, PyArrayMethods};
+use numpy::{PyArray1, PyArray3, PyArrayDescr, PyArrayMethods};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyDict, PyTuple};
 use tectum_control::body::{self as bodies, Step};
+use tectum_control::message::ElementType;
 use tectum_control::scenario::build::named_body;
 use tectum_equations::{Dimension, Unit};
 
-use crate::array::{array, numbers};
+use crate::array::{array, floats, numbers};
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
 use crate::interrupt::run_long;
@@ -25,7 +26,8 @@ use crate::whole;
 /// Arguments and keywords of a constructor.
 type Made<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
 
-/// One number of an observation.
+/// A part of an observation: one number, or an array of a `shape` such as a picture, whose elements
+/// have a `dtype` of NumPy: float32, uint8, int8 or bool.
 ///
 /// `low` and `high` are the values expected, for plots and checks; `scale` is the typical
 /// magnitude, by default the larger bound. `wraps` marks an angle that begins again after a full
@@ -36,6 +38,8 @@ type Made<'py> = (Bound<'py, PyTuple>, Bound<'py, PyDict>);
 /// ObservationChannel('x', 'm', -2.4, 2.4)
 /// >>> tt.ObservationChannel("yaw", "deg", -180, 180, wraps=True)
 /// ObservationChannel('yaw', 'deg', -180.0, 180.0, wraps=True)
+/// >>> tt.ObservationChannel("camera", "", 0, 255, shape=(48, 64, 3), dtype="uint8")
+/// ObservationChannel('camera', '', 0.0, 255.0, shape=(48, 64, 3), dtype='uint8')
 #[pyclass(frozen, eq, from_py_object, module = "tectum")]
 #[derive(Clone, PartialEq)]
 pub struct ObservationChannel {
@@ -55,7 +59,8 @@ fn check_range(name: &str, low: f32, high: f32) -> PyResult<()> {
 #[pymethods]
 impl ObservationChannel {
     #[new]
-    #[pyo3(signature = (name, unit = "", low = -1.0, high = 1.0, *, scale = None, wraps = false))]
+    #[expect(clippy::too_many_arguments, reason = "keywords of a constructor")]
+    #[pyo3(signature = (name, unit = "", low = -1.0, high = 1.0, *, scale = None, wraps = false, shape = None, dtype = None))]
     fn new(
         name: &str,
         unit: &str,
@@ -63,9 +68,14 @@ impl ObservationChannel {
         high: f32,
         scale: Option<f32>,
         wraps: bool,
+        shape: Option<Sequence<usize>>,
+        dtype: Option<&Bound<'_, PyAny>>,
     ) -> PyResult<Self> {
         check_range(name, low, high)?;
-        let mut channel = bodies::ObservationChannel::new(name, unit, low..=high);
+        let element = dtype.map_or(Ok(ElementType::F32), |dtype| element_of(name, dtype))?;
+        let shape = shape.map_or_else(Vec::new, |shape| shape.0);
+        let mut channel =
+            bodies::ObservationChannel::new(name, unit, low..=high).array(shape, element);
         if wraps {
             let angle = match unit {
                 "" => Some(Unit::NONE),
@@ -119,12 +129,26 @@ impl ObservationChannel {
         self.inner.scale
     }
 
+    /// The sizes of an array; empty for one number.
+    #[getter]
+    fn shape<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        PyTuple::new(py, &self.inner.shape)
+    }
+
+    /// NumPy's type of the elements.
+    #[getter]
+    fn dtype<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArrayDescr>> {
+        PyArrayDescr::new(py, self.inner.element.name())
+    }
+
     /// What `copy` and `pickle` make it of again.
     fn __getnewargs_ex__<'py>(&self, py: Python<'py>) -> PyResult<Made<'py>> {
         let channel = &self.inner;
         let keywords = PyDict::new(py);
         keywords.set_item("scale", channel.scale)?;
         keywords.set_item("wraps", self.wraps())?;
+        keywords.set_item("shape", self.shape(py)?)?;
+        keywords.set_item("dtype", channel.element.name())?;
         let range = (&channel.name, &channel.unit, channel.low, channel.high);
         Ok((range.into_pyobject(py)?, keywords))
     }
@@ -132,11 +156,97 @@ impl ObservationChannel {
     fn __repr__(&self) -> String {
         let channel = &self.inner;
         let wraps = if self.wraps() { ", wraps=True" } else { "" };
+        let array = if channel.is_array() {
+            let sizes: Vec<String> = channel.shape.iter().map(usize::to_string).collect();
+            let comma = if sizes.len() == 1 { "," } else { "" };
+            let (sizes, dtype) = (sizes.join(", "), channel.element.name());
+            format!(", shape=({sizes}{comma}), dtype={dtype:?}")
+        } else {
+            String::new()
+        };
         format!(
-            "ObservationChannel({:?}, {:?}, {:?}, {:?}{wraps})",
+            "ObservationChannel({:?}, {:?}, {:?}, {:?}{wraps}{array})",
             channel.name, channel.unit, channel.low, channel.high
         )
         .replace('"', "'")
+    }
+}
+
+/// The element type of a type of NumPy.
+fn element_of(name: &str, dtype: &Bound<'_, PyAny>) -> PyResult<ElementType> {
+    let descriptor = dtype
+        .py()
+        .import("numpy")?
+        .call_method1("dtype", (dtype,))?;
+    let code: String = descriptor.getattr("str")?.extract()?;
+    ElementType::from_code(&code)
+        .filter(|element| element.is_exact_in_f32())
+        .ok_or_else(|| {
+            PyValueError::new_err(format!(
+                "channel {name}: dtype is {descriptor}, needs float32, uint8, int8 or bool"
+            ))
+        })
+}
+
+/// An observation from a caller: a vector of all elements, or a dict by channel.
+pub fn observation_from(value: &Bound<'_, PyAny>, spec: &bodies::BodySpec) -> PyResult<Vec<f32>> {
+    if let Ok(dict) = value.cast::<PyDict>() {
+        return flattened(dict, spec);
+    }
+    let elements = numbers(value, "observation", spec.observation_len())?;
+    for (channel, range) in spec.observation.iter().zip(spec.ranges()) {
+        check_elements(channel, &elements[range])?;
+    }
+    Ok(elements)
+}
+
+fn flattened(dict: &Bound<'_, PyDict>, spec: &bodies::BodySpec) -> PyResult<Vec<f32>> {
+    let mut elements = Vec::with_capacity(spec.observation_len());
+    for channel in &spec.observation {
+        let name = &channel.name;
+        let value = dict
+            .get_item(name)?
+            .ok_or_else(|| PyValueError::new_err(format!("observation has no channel {name:?}")))?;
+        let array = floats(&value, name)?;
+        let shape = if array.is_scalar() {
+            &[]
+        } else {
+            array.shape()
+        };
+        if shape != channel.shape {
+            return Err(PyValueError::new_err(format!(
+                "channel {name}: the shape is {shape:?}, needs {:?}",
+                channel.shape
+            )));
+        }
+        let start = elements.len();
+        elements.extend(array.into_vec()?);
+        check_elements(channel, &elements[start..])?;
+    }
+    if dict.len() > spec.observation.len() {
+        let is_own = |name: &str| spec.observation.iter().any(|channel| channel.name == name);
+        let names = dict.keys().iter().map(|key| key.to_string());
+        let unknown = names.into_iter().find(|name| !is_own(name));
+        return Err(PyValueError::new_err(format!(
+            "observation: the body {} has no channel {:?}",
+            spec.name,
+            unknown.unwrap_or_default()
+        )));
+    }
+    Ok(elements)
+}
+
+/// Refuses an element that the type of an array cannot represent.
+fn check_elements(channel: &bodies::ObservationChannel, elements: &[f32]) -> PyResult<()> {
+    let element = channel.element;
+    match elements.iter().position(|value| !element.holds(*value)) {
+        None => Ok(()),
+        Some(place) => Err(PyValueError::new_err(format!(
+            "channel {}: {} at place {place} is no value of {}",
+            channel.name,
+            elements[place],
+            element.name()
+        ))),
     }
 }
 
@@ -264,15 +374,48 @@ impl BodySpec {
             .map(|channel| channel.inner)
             .collect();
         let action = action.into_iter().map(|channel| channel.inner).collect();
-        Ok(Self {
-            inner: bodies::BodySpec {
-                name,
-                dt_s: dt,
-                observation,
-                action,
-                safe_action,
-            },
-        })
+        let inner = bodies::BodySpec {
+            name,
+            dt_s: dt,
+            observation,
+            action,
+            safe_action,
+        };
+        inner.check().or_raise()?;
+        Ok(Self { inner })
+    }
+
+    /// An observation as one vector, float32 of shape (elements,), of a dict with a number or an
+    /// array for each channel.
+    ///
+    /// Raises ValueError naming a channel that is missing or unknown, or whose value has another
+    /// shape or elements that its type cannot represent.
+    fn flatten<'py>(
+        &self,
+        py: Python<'py>,
+        observation: &Bound<'py, PyDict>,
+    ) -> PyResult<Bound<'py, PyArray1<f32>>> {
+        Ok(PyArray1::from_vec(py, flattened(observation, &self.inner)?))
+    }
+
+    /// An observation as a dict with an array for each channel, of its shape and dtype, of one
+    /// vector of shape (elements,).
+    ///
+    /// Raises ValueError for a vector of another length.
+    fn unflatten<'py>(
+        &self,
+        py: Python<'py>,
+        observation: &Bound<'py, PyAny>,
+    ) -> PyResult<Bound<'py, PyDict>> {
+        let elements = numbers(observation, "observation", self.inner.observation_len())?;
+        let dict = PyDict::new(py);
+        for (channel, range) in self.inner.observation.iter().zip(self.inner.ranges()) {
+            let vector = PyArray1::from_slice(py, &elements[range]);
+            let array = vector.call_method1("astype", (channel.element.name(),))?;
+            let array = array.call_method1("reshape", (PyTuple::new(py, &channel.shape)?,))?;
+            dict.set_item(&channel.name, array)?;
+        }
+        Ok(dict)
     }
 
     /// The name, as in scenarios.
@@ -287,7 +430,7 @@ impl BodySpec {
         self.inner.dt_s
     }
 
-    /// The numbers of an observation, in order.
+    /// The channels of an observation, in order.
     #[getter]
     fn observation(&self) -> Vec<ObservationChannel> {
         self.inner
@@ -407,7 +550,7 @@ impl<T: Send> Drop for Lent<T> {
 }
 
 fn observation<'py>(py: Python<'py>, body: &dyn bodies::Body) -> Bound<'py, PyArray1<f32>> {
-    let mut numbers = vec![0.0; body.spec().observation.len()];
+    let mut numbers = vec![0.0; body.spec().observation_len()];
     body.observe(&mut numbers);
     PyArray1::from_vec(py, numbers)
 }
@@ -436,7 +579,8 @@ impl NativeBody {
         })
     }
 
-    /// The observation, float32 of shape (channels,).
+    /// The observation, float32 of shape (elements,): one for each number, all of each array;
+    /// `spec.unflatten` makes a dict of it.
     fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let _call = process::enter(py)?;
         self.with(py, |body| Ok(observation(py, body)))
@@ -612,7 +756,7 @@ impl PythonBody {
                 )));
             }
         }
-        let observation = vec![0.0; spec.observation.len()];
+        let observation = vec![0.0; spec.observation_len()];
         Ok(Self {
             object: object.clone().unbind(),
             spec,
@@ -640,7 +784,7 @@ impl PythonBody {
     }
 
     fn observe_from(&mut self, value: &Bound<'_, PyAny>) -> PyResult<()> {
-        self.observation = numbers(value, "observation", self.spec.observation.len())?;
+        self.observation = observation_from(value, &self.spec)?;
         Ok(())
     }
 }

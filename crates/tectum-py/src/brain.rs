@@ -15,7 +15,7 @@ use tectum_control::brain::BrainSettings;
 use tectum_control::brain::commands::CommandInputs;
 
 use crate::array::{floats, numbers, shaped};
-use crate::body::{Lent, Raised, spec_of};
+use crate::body::{Lent, Raised, observation_from, spec_of};
 use crate::device::DeviceArgument;
 use crate::error::OrRaise;
 use crate::exclusive::Exclusive;
@@ -74,12 +74,12 @@ impl NativeBrain {
         py: Python<'_>,
         body: &bodies::BodySpec,
     ) -> PyResult<Lent<Box<dyn brains::Brain>>> {
-        let sizes = |spec: &bodies::BodySpec| (spec.observation.len(), spec.action.len());
+        let sizes = |spec: &bodies::BodySpec| (spec.observation_len(), spec.action.len());
         let (own, given) = (sizes(&self.spec), sizes(body));
         if own != given {
             let (name, made_for, body) = (self.name, &self.spec.name, &body.name);
             return Err(PyValueError::new_err(format!(
-                "brain {name}: made for body {made_for} with {} observation and {} action channels; body {body} has {} and {}",
+                "brain {name}: made for body {made_for} with {} observation elements and {} action channels; body {body} has {} and {}",
                 own.0, own.1, given.0, given.1
             )));
         }
@@ -125,15 +125,17 @@ impl NativeBrain {
     /// Reads one observation and returns one action, float32 of shape (channels,), in the body's
     /// units and order.
     ///
-    /// Raises ValueError if the observation does not have one number for each channel, and what the
-    /// device reports.
+    /// An observation is a vector of all elements, or a dict with a number or an array for each
+    /// channel.
+    ///
+    /// Raises ValueError if the observation is not one of the body, and what the device reports.
     fn tick<'py>(
         &self,
         py: Python<'py>,
         observation: &Bound<'py, PyAny>,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let _call = process::enter(py)?;
-        let observation = numbers(observation, "observation", self.spec.observation.len())?;
+        let observation = observation_from(observation, &self.spec)?;
         Ok(PyArray1::from_vec(py, self.answer(py, observation)?))
     }
 
@@ -155,7 +157,7 @@ impl NativeBrain {
         let _call = process::enter(py)?;
         let _ = deterministic;
         let is_start = episode_start.map_or(Ok(false), is_any)?;
-        let width = self.spec.observation.len();
+        let width = self.spec.observation_len();
         let observations = floats(observation, "observation")?;
         let rows = match *observations.shape() {
             [found] if found == width => None,

@@ -255,7 +255,7 @@ impl Run {
             .as_ref()
             .map(|task| crate::json::to_python(py, task).map(Bound::unbind))
             .transpose()?;
-        let observations = [rows, spec.observation.len()];
+        let observations = [rows, spec.observation_len()];
         Ok(Self {
             observations: read_only_rows(py, periods.observations, observations)?,
             actions: read_only_rows(py, periods.actions, [rows, spec.action.len()])?,

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use numpy::{PyArray1, PyArray2};
 use pyo3::prelude::*;
+use pyo3::types::{PyBytes, PyDict, PyTuple};
 use tectum::WorkProgress;
 use tectum_control::recording::{Trace, TraceTick};
 use tectum_control::run_folder;
@@ -42,9 +43,13 @@ pub struct Recording {
     /// The beginning of each period in the body's time, float64 of shape (periods,), in seconds.
     #[pyo3(get)]
     t: Py<PyArray1<f64>>,
-    /// Observations, float32 of shape (periods, channels).
+    /// The numbers of observations, float32 of shape (periods, channels of one number).
     #[pyo3(get)]
     observations: Py<PyArray2<f32>>,
+    /// The channels of observations that are arrays by name, each of shape (periods, *shape) and of
+    /// the channel's type.
+    #[pyo3(get)]
+    arrays: Py<PyDict>,
     /// Actions that the body received, float32 of shape (periods, channels).
     #[pyo3(get)]
     actions: Py<PyArray2<f32>>,
@@ -107,6 +112,7 @@ impl Recording {
         };
         Ok(Self {
             rows: ticks.len(),
+            arrays: arrays(py, &trace)?,
             t: floats(|tick| tick.time_ns as f64 * 1e-9)?,
             observations: table(|tick| &tick.observation, trace.observation_names.len())?,
             actions: table(|tick| &tick.action, trace.action_names.len())?,
@@ -144,6 +150,31 @@ impl Recording {
             self.action_names.join(", ")
         )
     }
+}
+
+/// The arrays of all periods by name.
+fn arrays(py: Python<'_>, trace: &Trace) -> PyResult<Py<PyDict>> {
+    let dict = PyDict::new(py);
+    for (place, name) in trace.array_names.iter().enumerate() {
+        let (mut bytes, first) = (Vec::new(), &trace.ticks[0].arrays[place]);
+        for tick in &trace.ticks {
+            bytes.extend_from_slice(&tick.arrays[place].data);
+        }
+        let shape: Vec<usize> = [trace.ticks.len()]
+            .into_iter()
+            .chain(first.shape.iter().copied())
+            .collect();
+        let array = py.import("numpy")?.call_method1(
+            "frombuffer",
+            (PyBytes::new(py, &bytes), first.element.code().0),
+        )?;
+        // The buffer of bytes is read-only.
+        dict.set_item(
+            name,
+            array.call_method1("reshape", (PyTuple::new(py, shape)?,))?,
+        )?;
+    }
+    Ok(dict.unbind())
 }
 
 /// The repetition of a run; `repeat` makes one.

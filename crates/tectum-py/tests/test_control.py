@@ -131,7 +131,7 @@ def test_a_channel_is_marked_as_an_angle():
 
 def test_a_brain_of_another_body_is_refused_and_nothing_is_lost():
     body, brain = tt.body("pendulum"), tt.brain("lqr", "cart_pole")
-    with pytest.raises(ValueError, match="made for body cart_pole with 4 observation and 1 action channels; body pendulum has 2 and 1"):
+    with pytest.raises(ValueError, match="made for body cart_pole with 4 observation elements and 1 action channels; body pendulum has 2 and 1"):
         tt.run_loop(body, brain, seconds=1, clock="sim")
     body.reset(1)
     brain.tick([0.0] * 4)

@@ -163,7 +163,7 @@ def test_an_environment_is_a_body():
     run = tt.run_loop(body, Still(), seconds=1, clock="sim", seed=3)
     expected, _ = gymnasium.make("Pendulum-v1").reset(seed=3)
     np.testing.assert_array_equal(run.observations[0], expected)
-    with pytest.raises(ValueError, match="only a Box of one dimension"):
+    with pytest.raises(ValueError, match="only a Box and a Dict of Boxes"):
         tectum.gym.GymBody(gymnasium.make("Blackjack-v1"))
 
 

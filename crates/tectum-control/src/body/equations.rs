@@ -22,7 +22,7 @@ use super::settings::{BodySettings, CustomSettings, PlantSettings};
 use super::task::{Measure, Task};
 use super::uniform::Uniform;
 use super::{
-    ActionChannel, Body, BodySpec, ChannelKind, ControlModel, Descriptor, Equilibrium, ExactState,
+    ActionChannel, Body, BodySpec, ControlModel, Descriptor, Equilibrium, ExactState,
     ObservationChannel, RandomizeState, Start, Step, mujoco, task, wrapped_rad,
 };
 use crate::document::{Key, Section};
@@ -441,19 +441,18 @@ impl EquationBody {
 }
 
 fn spec(name: &str, system: &System) -> BodySpec {
-    let channel = |observation: &Observation| ObservationChannel {
-        name: observation.name.clone(),
-        unit: observation.unit_text.clone(),
-        kind: if observation.wraps {
-            ChannelKind::Angle {
-                rad_per_unit: observation.unit.scale,
-            }
-        } else {
-            ChannelKind::Linear
-        },
-        low: observation.range[0] as f32,
-        high: observation.range[1] as f32,
-        scale: observation.scale as f32,
+    let channel = |observation: &Observation| {
+        let [low, high] = observation.range.map(|bound| bound as f32);
+        let channel = ObservationChannel::new(
+            observation.name.as_str(),
+            observation.unit_text.as_str(),
+            low..=high,
+        );
+        let channel = channel.scaled(observation.scale as f32);
+        match observation.wraps {
+            true => channel.wrapping(observation.unit.scale),
+            false => channel,
+        }
     };
     let action = system.inputs().iter().map(|input| ActionChannel {
         name: input.name.clone(),

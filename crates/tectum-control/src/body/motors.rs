@@ -179,7 +179,7 @@ impl Driven {
         let dt_s = inner.dt_s;
         let bound = rule.bound(inner, period_s)?;
         let mut driven = Self {
-            observation: vec![0.0; inner.observation.len()],
+            observation: vec![0.0; inner.observation_len()],
             action: inner.safe_action.clone(),
             period_ns: (dt_s * 1e9).round() as u64,
             filter: rule.filter_hz.map_or(1.0, |filter_hz| {

@@ -289,6 +289,7 @@ pub(crate) fn read_keys(section: &mut Section<'_, '_>) -> Result<Table> {
         section.positive_up_to(wait, 86_400.0)?.map(Value::from),
     );
     for (name, table) in [
+        ("cameras", read_cameras(section)?),
         ("noise", read_noise(section)?),
         ("terminate", read_terminate(section)?),
         ("reward", read_reward(section)?),
@@ -317,6 +318,31 @@ fn table<const N: usize>(keys: [(&str, Option<Value>); N]) -> Table {
     keys.into_iter()
         .filter_map(|(key, value)| value.map(|value| (key.to_owned(), value)))
         .collect()
+}
+
+/// The largest side of a picture in an observation, in pixels.
+const MAX_SIDE: u64 = 2048;
+
+fn read_cameras(section: &mut Section<'_, '_>) -> Result<Table> {
+    let mut cameras = section.section(Key::new(
+        "cameras",
+        "Pictures of a MuJoCo body's observation, after its other channels: uint8 of shape (rows, columns, 3). Drawn by OpenGL, so their bits depend on its driver.",
+    ))?;
+    let mut sizes = Table::new();
+    for (name, _) in cameras.names() {
+        let key = Key::new(
+            &name,
+            "rows and columns of the channel `camera.CAMERA`, of a camera of the model",
+        );
+        let size = cameras.whole_list(key.one_of("CAMERA"), 1..=MAX_SIDE)?;
+        let sides: Vec<i64> = size.into_iter().flatten().map(|side| side as i64).collect();
+        if sides.len() != 2 {
+            return Err(cameras.fault(format_args!("{name} needs two numbers, rows and columns")));
+        }
+        sizes.insert(name, sides.into());
+    }
+    cameras.finish()?;
+    Ok(sizes)
 }
 
 fn read_noise(section: &mut Section<'_, '_>) -> Result<Table> {

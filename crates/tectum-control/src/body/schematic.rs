@@ -113,22 +113,26 @@ impl Schematic {
         self
     }
 
-    /// Gauges, for a body of unknown geometry: a track for each channel, the first at the top, with
+    /// Gauges, for a body of unknown geometry: a track for each channel of one number, the first at the top, with
     /// a disc at its value in the range of the channel.
     pub fn gauges(spec: &BodySpec, observation: &[f32]) -> Self {
-        let rows = spec.observation.len();
+        let channels = spec.observation.iter().zip(spec.ranges());
+        let channels = channels.filter(|(channel, _)| !channel.is_array());
+        let rows = channels.clone().count();
         let empty = Self::new([-1.2, -0.5], [1.2, rows.max(1) as f64 - 0.5]);
-        let channels = spec.observation.iter().zip(observation).enumerate();
-        channels.fold(empty, |drawing, (row, (channel, value))| {
-            let height = (rows - 1 - row) as f64;
-            let share = (value - channel.low) / (channel.high - channel.low);
-            // A range of one value, or a value that is not finite, is in the middle.
-            let share = if share.is_finite() { share } else { 0.5 };
-            let place = 2.0 * f64::from(share.clamp(-0.05, 1.05)) - 1.0;
-            drawing
-                .line(Role::Fixed, [-1.0, height], [1.0, height], 0.05)
-                .disc(Role::Driven, [place, height], 0.12)
-        })
+        channels
+            .enumerate()
+            .fold(empty, |drawing, (row, (channel, range))| {
+                let value = observation[range.start];
+                let height = (rows - 1 - row) as f64;
+                let share = (value - channel.low) / (channel.high - channel.low);
+                // A range of one value, or a value that is not finite, is in the middle.
+                let share = if share.is_finite() { share } else { 0.5 };
+                let place = 2.0 * f64::from(share.clamp(-0.05, 1.05)) - 1.0;
+                drawing
+                    .line(Role::Fixed, [-1.0, height], [1.0, height], 0.05)
+                    .disc(Role::Driven, [place, height], 0.12)
+            })
     }
 
     /// A cart on a track from −`travel_m` to `travel_m`, at `position_m`, with a pole that leans to

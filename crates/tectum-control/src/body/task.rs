@@ -110,18 +110,18 @@ fn angle_measure(description: &'static str, success: &'static str) -> Measure {
     }
 }
 
-/// The task of keeping a channel of the observation at a value.
+/// The task of keeping an element of the observation at a value.
 struct Keep {
     measure: Measure,
-    channel: usize,
+    element: usize,
     target: f64,
     /// Buffer of the observation.
     observation: Vec<f32>,
 }
 
-/// The task of keeping a channel of the observation within `bound` of a target, both in the
-/// channel's unit; the body's own reward scores it.
-pub fn keep(channel: usize, target: f64, bound: f64) -> Box<dyn Task> {
+/// The task of keeping an element of the observation within `bound` of a target, both in its
+/// unit; the body's own reward scores it.
+pub fn keep(element: usize, target: f64, bound: f64) -> Box<dyn Task> {
     let (name, description, success) = (
         "error".into(),
         "observed value from its target".into(),
@@ -138,7 +138,7 @@ pub fn keep(channel: usize, target: f64, bound: f64) -> Box<dyn Task> {
     };
     Box::new(Keep {
         measure,
-        channel,
+        element,
         target,
         observation: Vec::new(),
     })
@@ -150,10 +150,10 @@ impl Task for Keep {
     }
 
     fn value(&mut self, body: &dyn Body) -> f64 {
-        self.observation.resize(body.spec().observation.len(), 0.0);
+        self.observation.resize(body.spec().observation_len(), 0.0);
         body.observe(&mut self.observation);
         self.observation
-            .get(self.channel)
+            .get(self.element)
             .map_or(f64::NAN, |value| f64::from(*value) - self.target)
     }
 }

@@ -46,6 +46,10 @@ impl BrainSettings for LqrSpec {
         Ok(Self)
     }
 
+    fn reads_arrays(&self) -> bool {
+        false
+    }
+
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
         Ok(Recipe::Host(Box::new(regulated(context)?)))
     }
@@ -62,6 +66,10 @@ impl BrainSettings for MpcSpec {
 
     fn read(_: &mut Section<'_, '_>, _: &BodySpec) -> Result<Self> {
         Ok(Self)
+    }
+
+    fn reads_arrays(&self) -> bool {
+        false
     }
 
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {

@@ -86,6 +86,11 @@ pub trait BrainSettings {
     /// Settings that do not fit the body; a file that cannot be read.
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe>;
 
+    /// Whether it reads observations with channels that are arrays.
+    fn reads_arrays(&self) -> bool {
+        true
+    }
+
     /// The stage between its actions and the motors of a body, and the time between two actions, if
     /// it states one.
     ///

@@ -244,8 +244,7 @@ pub(super) struct Recovering {
     open: Option<Recovery>,
     /// What the body gets while no brain answers.
     fallback_label: String,
-    /// Names of the observation's channels.
-    channels: Vec<String>,
+    body: BodySpec,
     dt_ns: u64,
     /// Periods after which a late answer is a fault of its device; 0: never.
     stall_periods: u64,
@@ -271,11 +270,7 @@ impl Recovering {
             saved_tick: 0,
             open: None,
             fallback_label: "safe action".to_owned(),
-            channels: body
-                .observation
-                .iter()
-                .map(|channel| channel.name.clone())
-                .collect(),
+            body: body.clone(),
             dt_ns,
             stall_periods,
             faults: BrainFaults::default(),
@@ -503,11 +498,14 @@ impl Recovering {
     }
 
     /// A period without a usable observation. The recovery ends with the next answer.
-    fn sensor_fault(&mut self, channel: usize, period: &mut Period<'_>) {
-        let (tick, reason) = (
-            period.tick,
-            format!("the reading of {} is not finite", self.channels[channel]),
-        );
+    fn sensor_fault(&mut self, element: usize, period: &mut Period<'_>) {
+        let channels = self.body.observation.iter().zip(self.body.ranges());
+        let name = channels
+            .filter(|(_, range)| range.contains(&element))
+            .map(|(channel, _)| channel.name.as_str())
+            .next()
+            .unwrap_or_default();
+        let (tick, reason) = (period.tick, format!("the reading of {name} is not finite"));
         period.session.record_fallback("safe action", &reason);
         let at = self.device_now();
         let begin = || Recovery {

@@ -10,7 +10,7 @@ use tectum::{Error, Result, Session};
 use super::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
 use super::stand_in::Backed;
 use super::stop_switch::StopSwitch;
-use crate::body::{ChannelKind, ObservationChannel};
+use crate::body::{BodySpec, ChannelKind, ObservationChannel};
 use crate::brain::StandIn;
 use tectum::snapshot::{Array, Snapshot};
 
@@ -177,23 +177,24 @@ pub(super) struct Finding {
 impl Guard {
     /// # Errors
     /// The body has no such channel.
-    pub(super) fn new(
-        settings: &BTreeMap<String, ChannelGuard>,
-        channels: &[ObservationChannel],
-    ) -> Result<Self> {
+    pub(super) fn new(settings: &BTreeMap<String, ChannelGuard>, body: &BodySpec) -> Result<Self> {
         let watch = |(name, guard): (&String, &ChannelGuard)| {
-            let index = channels.iter().position(|channel| channel.name == *name);
-            let index = index
-                .ok_or_else(|| Error::invalid(format!("guard: the body has no channel {name}")))?;
+            let is_own =
+                |channel: &ObservationChannel| channel.name == *name && !channel.is_array();
+            let channel = body.observation.iter().position(is_own).ok_or_else(|| {
+                Error::invalid(format!(
+                    "guard: the body has no channel {name} of one number"
+                ))
+            })?;
             let ObservationChannel {
                 name, unit, kind, ..
-            } = channels[index].clone();
+            } = body.observation[channel].clone();
             let turn = match kind {
                 ChannelKind::Linear => None,
                 ChannelKind::Angle { rad_per_unit } => Some(TAU / rad_per_unit),
             };
             Ok(Watch {
-                index,
+                index: body.range(channel).start,
                 name,
                 unit,
                 turn,
@@ -302,7 +303,7 @@ impl Guard {
 
 #[cfg(test)]
 mod tests {
-    use super::{ChannelGuard, Finding, Guard, ObservationChannel};
+    use super::{BodySpec, ChannelGuard, Finding, Guard, ObservationChannel};
 
     fn guard(threshold: f64, stop_beyond: Option<f64>) -> Guard {
         let channel = |name, unit| ObservationChannel::new(name, unit, -1.0..=1.0);
@@ -318,7 +319,14 @@ mod tests {
             },
         )]
         .into();
-        Guard::new(&settings, &channels).expect("channels that there are")
+        let body = BodySpec {
+            name: "cart".into(),
+            dt_s: 0.02,
+            observation: channels.to_vec(),
+            action: Vec::new(),
+            safe_action: Vec::new(),
+        };
+        Guard::new(&settings, &body).expect("channels that there are")
     }
 
     #[test]

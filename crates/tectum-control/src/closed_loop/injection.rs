@@ -228,13 +228,11 @@ impl FaultyBody {
                 (FaultKind::SensorLost, true) => reading.fill(f32::NAN),
                 (FaultKind::SensorStuck, true) => reading.copy_from_slice(&self.stuck),
                 (FaultKind::SensorOutlier, true) if fault.triggered == Some(tick) => {
-                    let channels = &self.body.spec().observation;
-                    reading
-                        .iter_mut()
-                        .zip(channels)
-                        .for_each(|(number, channel)| {
-                            *number += 0.5 * (channel.high - channel.low)
-                        });
+                    let spec = self.body.spec();
+                    for (channel, range) in spec.observation.iter().zip(spec.ranges()) {
+                        let jump = 0.5 * (channel.high - channel.low);
+                        reading[range].iter_mut().for_each(|number| *number += jump);
+                    }
                 }
                 _ => {}
             }

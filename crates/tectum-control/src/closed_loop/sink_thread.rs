@@ -14,6 +14,10 @@ use tectum::snapshot::Snapshot;
 /// Capacity of the queue of periods and snapshots. If it is full the loop waits: no record is
 /// dropped.
 const MAX_QUEUED_PERIODS: usize = 4096;
+/// The memory of the queue, for observations with pictures.
+const MAX_QUEUED_BYTES: usize = 64 << 20;
+/// The smallest capacity.
+const MIN_QUEUED_PERIODS: usize = 8;
 const MAX_QUEUED_SNAPSHOTS: usize = 2;
 
 /// A period that owns its numbers.
@@ -32,7 +36,7 @@ struct OwnedTickRecord {
 impl OwnedTickRecord {
     fn empty(body: &BodySpec) -> Self {
         let (observation, action) = (
-            Vec::with_capacity(body.observation.len()),
+            Vec::with_capacity(body.observation_len()),
             Vec::with_capacity(body.action.len()),
         );
         Self {
@@ -169,11 +173,13 @@ pub fn run_with_sink_thread<R>(
     work: impl FnOnce(&mut ThreadedSink<'_>) -> R,
 ) -> Result<R> {
     let fault = FirstError::default();
-    let (send, messages) = sync_channel(MAX_QUEUED_PERIODS);
+    let fitting = MAX_QUEUED_BYTES / (size_of::<f32>() * body.observation_len().max(1));
+    let periods = fitting.clamp(MIN_QUEUED_PERIODS, MAX_QUEUED_PERIODS);
+    let (send, messages) = sync_channel(periods);
     let (make_room, room) = sync_channel(MAX_QUEUED_SNAPSHOTS);
-    let (give_back, free) = sync_channel(MAX_QUEUED_PERIODS);
+    let (give_back, free) = sync_channel(periods);
     let (flush, flushed) = sync_channel(1);
-    for _ in 0..MAX_QUEUED_PERIODS {
+    for _ in 0..periods {
         // The channel has room for all of them.
         let _ = give_back.send(OwnedTickRecord::empty(body));
     }

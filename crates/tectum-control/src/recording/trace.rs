@@ -6,13 +6,16 @@ use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
 use super::records::{self, Message};
-use super::{ACTION_TOPIC, OBSERVATION_TOPIC, TICK_FIELDS, TICK_TOPIC};
+use super::{ACTION_TOPIC, ARRAY_PREFIX, OBSERVATION_TOPIC, TICK_FIELDS, TICK_TOPIC, arrays};
+use crate::message::Array;
 
 /// A recording in memory.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Trace {
     /// Names of the numbers of an observation.
     pub observation_names: Vec<String>,
+    /// Names of the arrays of an observation.
+    pub array_names: Vec<String>,
     /// Names of the numbers of an action.
     pub action_names: Vec<String>,
     /// Name of what the task measured, if there was a task.
@@ -32,6 +35,8 @@ pub struct TraceTick {
     pub time_ns: u64,
     /// One number for each name; NaN where none was recorded.
     pub observation: Vec<f64>,
+    /// One array for each name.
+    pub arrays: Vec<Array>,
     /// One number for each name; NaN where none was recorded.
     pub action: Vec<f64>,
     /// What the task measured; NaN where nothing was recorded.
@@ -95,11 +100,55 @@ impl Trace {
                     self.measure_name = measure.map(|(name, _)| name.clone());
                 }
                 open.measure = measure.map_or(f64::NAN, |(_, value)| number(value));
+                if open.arrays.len() != self.array_names.len() {
+                    return Err(Error::data(format!(
+                        "a period with {} arrays; {} are needed",
+                        open.arrays.len(),
+                        self.array_names.len()
+                    )));
+                }
                 closed(std::mem::take(open), &fields, message.time_ns)
                     .map(|tick| self.ticks.push(tick))
             }
-            _ => Ok(()),
+            topic => match topic.strip_prefix(ARRAY_PREFIX) {
+                Some(name) => self.take_array(name, &fields, open),
+                None => Ok(()),
+            },
         }
+    }
+
+    /// Reads an array, which must have the same place, shape and elements in each period.
+    fn take_array(
+        &mut self,
+        name: &str,
+        fields: &Map<String, Value>,
+        open: &mut TraceTick,
+    ) -> Result<()> {
+        let array = arrays::read(fields).map_err(|error| error.at(name))?;
+        let place = open.arrays.len();
+        if self.ticks.is_empty() {
+            self.array_names.push(name.to_owned());
+        } else if self
+            .array_names
+            .get(place)
+            .is_none_or(|known| known != name)
+        {
+            return Err(Error::data(format!(
+                "array {name}: {:?} are needed",
+                self.array_names.join(", ")
+            )));
+        }
+        let known = self.ticks.first().map(|tick| &tick.arrays[place]);
+        if known.is_some_and(|known| (&known.shape, known.element) != (&array.shape, array.element))
+        {
+            return Err(Error::data(format!(
+                "array {name}: its shape is {:?} of {}, not that of the first period",
+                array.shape,
+                array.element.name()
+            )));
+        }
+        open.arrays.push(array);
+        Ok(())
     }
 }
 
@@ -126,7 +175,7 @@ fn take_numbers(
 }
 
 fn closed(open: TraceTick, fields: &Map<String, Value>, time_ns: u64) -> Result<TraceTick> {
-    if open.observation.is_empty() || open.action.is_empty() {
+    if open.observation.is_empty() && open.arrays.is_empty() || open.action.is_empty() {
         return Err(Error::data("a period without an observation or an action"));
     }
     let field = |name: &str| {

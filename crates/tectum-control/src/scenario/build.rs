@@ -152,7 +152,7 @@ fn trial(scenario: &Scenario, recipe: &dyn DeviceRecipe, device: &Device) -> Res
     let mut plant = build_body(scenario)?;
     let mut brain = recipe.build(device, &mut WorkProgress::ignore)?;
     let (mut observation, mut action) = (
-        vec![0.0; plant.spec().observation.len()],
+        vec![0.0; plant.spec().observation_len()],
         plant.spec().safe_action.clone(),
     );
     let mut start = Instant::now();

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Literal, Protocol, final
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 
 __version__: str
 
@@ -157,6 +157,12 @@ class BodySpec:
         """
         Time between two actions, in seconds.
         """
+    def flatten(self, /, observation: dict[str, Any]) -> NDArray[np.float32]:
+        """
+        An observation as one vector, float32 of shape (elements,), of a dict with a number or an array for each channel.
+
+        Raises ValueError naming a channel that is missing or unknown, or whose value has another shape or elements that its type cannot represent.
+        """
     @property
     def name(self, /) -> str:
         """
@@ -165,12 +171,18 @@ class BodySpec:
     @property
     def observation(self, /) -> list[ObservationChannel]:
         """
-        The numbers of an observation, in order.
+        The channels of an observation, in order.
         """
     @property
     def safe_action(self, /) -> list[float]:
         """
         The action applied when the brain gives none.
+        """
+    def unflatten(self, /, observation: ArrayLike) -> dict[str, NDArray[Any]]:
+        """
+        An observation as a dict with an array for each channel, of its shape and dtype, of one vector of shape (elements,).
+
+        Raises ValueError for a vector of another length.
         """
 
 @final
@@ -959,7 +971,7 @@ class NativeBody:
     def __repr__(self, /) -> str: ...
     def observe(self, /) -> NDArray[np.float32]:
         """
-        The observation, float32 of shape (channels,).
+        The observation, float32 of shape (elements,): one for each number, all of each array; `spec.unflatten` makes a dict of it.
         """
     def render(self, /, width: int = 600, height: int = 400) -> NDArray[np.uint8]:
         """
@@ -1050,11 +1062,13 @@ class NativeBrain:
 
         Raises ValueError for a name that is no command, and for a number that is not finite.
         """
-    def tick(self, /, observation: ArrayLike) -> NDArray[np.float32]:
+    def tick(self, /, observation: ArrayLike | dict[str, Any]) -> NDArray[np.float32]:
         """
         Reads one observation and returns one action, float32 of shape (channels,), in the body's units and order.
 
-        Raises ValueError if the observation does not have one number for each channel, and what the device reports.
+        An observation is a vector of all elements, or a dict with a number or an array for each channel.
+
+        Raises ValueError if the observation is not one of the body, and what the device reports.
         """
 
 @final
@@ -1259,7 +1273,7 @@ class Node:
 @final
 class ObservationChannel:
     """
-    One number of an observation.
+    A part of an observation: one number, or an array of a `shape` such as a picture, whose elements have a `dtype` of NumPy: float32, uint8, int8 or bool.
 
     `low` and `high` are the values expected, for plots and checks; `scale` is the typical magnitude, by default the larger bound. `wraps` marks an angle that begins again after a full turn: its unit is "rad", "deg" or "", which is radians too.
 
@@ -1268,10 +1282,17 @@ class ObservationChannel:
     ObservationChannel('x', 'm', -2.4, 2.4)
     >>> tt.ObservationChannel("yaw", "deg", -180, 180, wraps=True)
     ObservationChannel('yaw', 'deg', -180.0, 180.0, wraps=True)
+    >>> tt.ObservationChannel("camera", "", 0, 255, shape=(48, 64, 3), dtype="uint8")
+    ObservationChannel('camera', '', 0.0, 255.0, shape=(48, 64, 3), dtype='uint8')
     """
     def __eq__(self, other: object, /) -> bool: ...
-    def __new__(cls, /, name: str, unit: str = "", low: float = ..., high: float = 1.0, *, scale: float | None = None, wraps: bool = False) -> ObservationChannel: ...
+    def __new__(cls, /, name: str, unit: str = "", low: float = ..., high: float = 1.0, *, scale: float | None = None, wraps: bool = False, shape: Sequence[int] | None = None, dtype: DTypeLike | None = None) -> ObservationChannel: ...
     def __repr__(self, /) -> str: ...
+    @property
+    def dtype(self, /) -> np.dtype[Any]:
+        """
+        NumPy's type of the elements.
+        """
     @property
     def high(self, /) -> float:
         """
@@ -1291,6 +1312,11 @@ class ObservationChannel:
     def scale(self, /) -> float:
         """
         The typical magnitude.
+        """
+    @property
+    def shape(self, /) -> tuple[int, ...]:
+        """
+        The sizes of an array; empty for one number.
         """
     @property
     def unit(self, /) -> str:
@@ -1491,6 +1517,11 @@ class Recording:
         Actions that the body received, float32 of shape (periods, channels).
         """
     @property
+    def arrays(self, /) -> dict[str, NDArray[Any]]:
+        """
+        The channels of observations that are arrays by name, each of shape (periods, *shape) and of the channel's type.
+        """
+    @property
     def ended(self, /) -> NDArray[np.bool_]:
         """
         Whether the episode ended with the period.
@@ -1528,7 +1559,7 @@ class Recording:
     @property
     def observations(self, /) -> NDArray[np.float32]:
         """
-        Observations, float32 of shape (periods, channels).
+        The numbers of observations, float32 of shape (periods, channels of one number).
         """
     def plot(self, /) -> Any:
         """

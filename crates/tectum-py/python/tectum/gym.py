@@ -230,13 +230,13 @@ class BodyVectorEnv(VectorEnv[np.ndarray, Any, np.ndarray]):
 
 
 class GymBody:
-    """Any Gymnasium environment with vectors as observations as a body.
+    """Any Gymnasium environment as a body, whose observations are a Box or a Dict of them.
 
-    ``dt`` is the time of a step in seconds; without it, it is taken from the environment (``dt``, or ``render_fps`` of its metadata). An action space
+    A vector becomes one channel for each number; a Box of more dimensions, such as a picture, and each entry of a Dict become one channel, an array. ``dt`` is the time of a step in seconds; without it, it is taken from the environment (``dt``, or ``render_fps`` of its metadata). An action space
     ``Discrete(n)`` is one channel from 0 to n − 1, rounded to a whole number.
 
-    A brain that was made for other numbers than the environment shows needs ``observe``, a function from the environment's observation to the numbers of
-    ``channels``::
+    A brain that was made for other numbers than the environment shows needs ``observe``, a function from the environment's observation to those of
+    ``channels``, as a vector or as a dict by channel::
 
         angle_of = lambda seen: [np.arctan2(seen[1], seen[0]), seen[2]]
         body = GymBody(gymnasium.make("Pendulum-v1"), observe=angle_of, channels=tectum.body("pendulum").spec.observation)
@@ -248,23 +248,14 @@ class GymBody:
         env: gymnasium.Env[Any, Any],
         dt: float | None = None,
         *,
-        observe: Callable[[np.ndarray], Any] | None = None,
+        observe: Callable[[Any], Any] | None = None,
         channels: Sequence[ObservationChannel] | None = None,
     ) -> None:
         self.env = env
         if (observe is None) != (channels is None):
             raise ValueError("observe and channels: give both or none")
-        self._observe = observe or (lambda seen: seen)
-        if channels is None:
-            if not isinstance(env.observation_space, spaces.Box) or len(env.observation_space.shape) != 1:
-                raise ValueError(f"observation space {env.observation_space}: only a Box of one dimension is supported; others need observe and channels")
-            names = [f"observation_{index}" for index in range(env.observation_space.shape[0])]
-            low, high = env.observation_space.low, env.observation_space.high
-            # Without bounds, the range of a channel is what is expected: -1 to 1 by default.
-            known = np.isfinite(low) & np.isfinite(high) & (np.abs(low) < 1e30) & (np.abs(high) < 1e30)
-            limits = zip(names, np.where(known, low, -1.0), np.where(known, high, 1.0))
-            channels = [ObservationChannel(name, "", float(low), float(high)) for name, low, high in limits]
-        observation = list(channels)
+        self._observe = observe or _as_channels(env.observation_space)
+        observation = _channels(env.observation_space) if channels is None else list(channels)
         self._first: int | None = None
         if isinstance(env.action_space, spaces.Discrete):
             self._first = int(env.action_space.start)
@@ -277,14 +268,52 @@ class GymBody:
         name = env.spec.id.replace("/", "_").replace("-", "_") if env.spec else type(env.unwrapped).__name__
         self.spec = BodySpec(name, dt or _period(env), observation, action)
 
-    def reset(self, seed: int) -> np.ndarray:
+    def reset(self, seed: int) -> Any:
         observation, _ = self.env.reset(seed=seed % 2**31)
-        return np.asarray(self._observe(observation), np.float32)
+        return self._observe(observation)
 
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool]:
+    def step(self, action: np.ndarray) -> tuple[Any, float, bool, bool]:
         given: Any = action if self._first is None else self._first + int(round(float(action[0])))
         observation, reward, terminated, truncated, _ = self.env.step(given)
-        return np.asarray(self._observe(observation), np.float32), float(reward), bool(terminated), bool(truncated)
+        return self._observe(observation), float(reward), bool(terminated), bool(truncated)
+
+
+def _channels(space: spaces.Space[Any]) -> list[ObservationChannel]:
+    """The channels of a Box or of a Dict of Boxes."""
+    if isinstance(space, spaces.Dict):
+        return [_array_channel(name, box) for name, box in space.items()]
+    if not isinstance(space, spaces.Box) or len(space.shape) != 1:
+        return [_array_channel("observation", space)]
+    low, high = _expected(space)
+    return [ObservationChannel(f"observation_{index}", "", float(low[index]), float(high[index])) for index in range(space.shape[0])]
+
+
+def _array_channel(name: str, space: spaces.Space[Any]) -> ObservationChannel:
+    if not isinstance(space, spaces.Box):
+        raise ValueError(f"observation space {space}: only a Box and a Dict of Boxes are supported; others need observe and channels")
+    low, high = _expected(space)
+    dtype = space.dtype if space.dtype in (np.uint8, np.int8) else np.float32
+    return ObservationChannel(name, "", float(low.min()), float(high.max()), shape=space.shape, dtype=dtype)
+
+
+def _expected(space: spaces.Box) -> tuple[np.ndarray, np.ndarray]:
+    """The range of each element; without bounds it is what is expected, -1 to 1."""
+    low, high = space.low.astype(np.float64), space.high.astype(np.float64)
+    known = np.isfinite(low) & np.isfinite(high) & (np.abs(low) < 1e30) & (np.abs(high) < 1e30)
+    return np.where(known, low, -1.0), np.where(known, high, 1.0)
+
+
+def _as_channels(space: spaces.Space[Any]) -> Callable[[Any], Any]:
+    """From an observation of a space to that of its channels."""
+    if isinstance(space, spaces.Dict):
+        return lambda seen: {name: _narrow(value) for name, value in seen.items()}
+    return lambda seen: _narrow(seen).reshape(-1)
+
+
+def _narrow(value: Any) -> np.ndarray:
+    """The array in a type that channels have: environments in float64 lose digits."""
+    array = np.asarray(value)
+    return array if array.dtype in (np.uint8, np.int8) else array.astype(np.float32)
 
 
 def _period(env: gymnasium.Env[Any, Any]) -> float:

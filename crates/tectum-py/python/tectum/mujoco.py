@@ -30,7 +30,8 @@ class MujocoBody:
     """A MuJoCo model (MJCF, URDF or MJB) as a body; it needs the package ``mujoco``.
 
     The keywords are the keys of ``[body]`` in a scenario, ``docs/policies.md`` explains them: ``period`` in seconds, ``keyframe``, ``channels``, ``base``,
-    ``camera``, ``time_limit`` in periods, and the tables ``noise``, ``terminate``, ``reward`` and ``push`` as dicts. ``run_loop`` accepts it as a body.
+    ``camera``, ``time_limit`` in periods, and the tables ``cameras``, ``noise``, ``terminate``, ``reward`` and ``push`` as dicts. ``run_loop`` accepts it
+    as a body.
 
     Raises ImportError if ``mujoco`` or NumPy is missing, ValueError for a model or a setting that is refused.
 
@@ -53,17 +54,20 @@ class MujocoBody:
         channels: list[str] | None = None,
         base: str | None = None,
         camera: str | None = None,
+        cameras: dict[str, tuple[int, int]] | None = None,
         noise: dict[str, Any] | None = None,
         terminate: dict[str, Any] | None = None,
         time_limit: int | None = None,
         reward: dict[str, Any] | None = None,
         push: dict[str, Any] | None = None,
     ) -> None:
-        settings = {"period": period, "keyframe": keyframe, "channels": channels, "base": base, "camera": camera, "noise": noise}
-        settings |= {"terminate": terminate, "time_limit": time_limit, "reward": reward, "push": push, "scene": fspath(scene)}
+        settings = {"period": period, "keyframe": keyframe, "channels": channels, "base": base, "camera": camera, "cameras": cameras}
+        settings |= {"noise": noise, "terminate": terminate, "time_limit": time_limit, "reward": reward, "push": push, "scene": fspath(scene)}
         self._simulation = _program().MujocoSimulation(settings)
         stated = self._simulation.spec()
-        observation = [ObservationChannel(c["name"], c["unit"], c["low"], c["high"], wraps=c["wraps"]) for c in stated["observation"]]
+        observation = [
+            ObservationChannel(c["name"], c["unit"], c["low"], c["high"], wraps=c["wraps"], shape=c["shape"], dtype=c["dtype"]) for c in stated["observation"]
+        ]
         action = [ActionChannel(c["name"], c["unit"], c["low"], c["high"]) for c in stated["action"]]
         #: The constants of the body.
         self.spec = BodySpec(stated["name"], stated["period"], observation, action, stated["safe_action"].tolist())
@@ -78,7 +82,7 @@ class MujocoBody:
         return observation
 
     def observe(self) -> NDArray[np.float32]:
-        """The observation, float32 of shape (channels,)."""
+        """The observation, float32 of shape (elements,); ``spec.unflatten`` makes arrays of it."""
         observation: NDArray[np.float32] = self._simulation.observe()
         return observation
 

@@ -10,30 +10,37 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-    from . import PotentialMonitor, Recording, Run, SpikeMonitor
+    from numpy.typing import NDArray
+
+    from . import ActionChannel, ObservationChannel, PotentialMonitor, Recording, Run, SpikeMonitor
 
 __all__ = ["plot_potentials", "plot_recording", "plot_run", "plot_spikes"]
 
 
 def plot_run(run: Run) -> Figure:
-    """One panel for each channel over time, observations above actions; ends of episodes are dotted, periods with the safe action shaded."""
-    names = [
-        [f"{channel.name}\n({channel.unit})" if channel.unit else channel.name for channel in channels]
-        for channels in (run.spec.observation, run.spec.action)
-    ]
-    return _plot_channels(run, names[0], names[1])
+    """One panel for each channel of one number over time, observations above actions; ends of episodes are dotted, periods with the safe action shaded."""
+
+    def name(channel: ObservationChannel | ActionChannel) -> str:
+        return f"{channel.name}\n({channel.unit})" if channel.unit else channel.name
+
+    numbers, place = {}, 0
+    for channel in run.spec.observation:
+        if not channel.shape:
+            numbers[place] = name(channel)
+        place += int(np.prod(channel.shape))
+    return _plot_channels(run, run.observations[:, list(numbers)], list(numbers.values()), [name(channel) for channel in run.spec.action])
 
 
 def plot_recording(recording: Recording) -> Figure:
     """The panels of ``plot_run``; a recording has no units."""
-    return _plot_channels(recording, recording.observation_names, recording.action_names)
+    return _plot_channels(recording, recording.observations, recording.observation_names, recording.action_names)
 
 
-def _plot_channels(run: Run | Recording, observations: list[str], actions: list[str]) -> Figure:
+def _plot_channels(run: Run | Recording, numbers: NDArray[np.float32], observations: list[str], actions: list[str]) -> Figure:
     from matplotlib import pyplot
 
     names = [*observations, *actions]
-    columns = [*run.observations.T, *run.actions.T]
+    columns = [*numbers.T, *run.actions.T]
     figure, panels = pyplot.subplots(len(names), 1, sharex=True, figsize=(8, 1.4 * len(names)), squeeze=False, layout="constrained")
     for index, (panel, name, values) in enumerate(zip(panels[:, 0], names, columns)):
         panel.plot(run.t, values, color="C0" if index < len(observations) else "C1", linewidth=1.0)

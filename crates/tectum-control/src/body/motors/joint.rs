@@ -385,8 +385,8 @@ impl<'a> Places<'a> {
             target_range: [-WIDE, WIDE],
             torque_limit: f64::INFINITY,
             velocity_limit: f64::INFINITY,
-            position: (position, factor(position)),
-            velocity,
+            position: (body.range(position).start, factor(position)),
+            velocity: velocity.map(|(channel, factor)| (body.range(channel).start, factor)),
             output: self.output(body)?,
             is_linear,
         })
@@ -438,7 +438,8 @@ pub fn is_torque(unit: &str) -> bool {
 
 fn observed(body: &BodySpec, joint: &str, name: &str) -> Result<usize> {
     let known = || body.observation.iter().map(|channel| channel.name.as_str());
-    place_of(name, known()).ok_or_else(|| {
+    let place = place_of(name, known()).filter(|place| !body.observation[*place].is_array());
+    place.ok_or_else(|| {
         Error::invalid(format!(
             "motors: joint {joint}: the body {} has no observation {name:?}{}",
             body.name,

@@ -20,6 +20,8 @@ UNLIMITED = 1e6
 # Ranges of observation channels without limits of their own: expected, never used to clip.
 EXPECTED = {"m": 10.0, "rad": 3.2, "m/s": 10.0, "rad/s": 20.0, "N": 1000.0, "N m": 100.0, "m/s^2": 100.0, "rad/s^2": 1000.0, "s": 1000.0, "": 1.0}
 SHOWN_NAMES = 40
+# The largest side of a picture in an observation, in pixels.
+MAX_SIDE = 2048
 
 
 class Invalid(ValueError):
@@ -250,7 +252,7 @@ class _Readings:
 class MujocoSimulation:
     """A model and its state, stepped in periods. `settings` are the keys of `[body]` of a scenario, with ``scene``, the path of the model."""
 
-    KEYS = ("scene", "name", "period", "keyframe", "channels", "base", "camera", "noise", "terminate", "time_limit", "reward", "push")
+    KEYS = ("scene", "name", "period", "keyframe", "channels", "base", "camera", "cameras", "noise", "terminate", "time_limit", "reward", "push")
 
     def __init__(self, settings):
         self._np, self._mujoco = np, mujoco = _modules()
@@ -278,15 +280,18 @@ class MujocoSimulation:
         self._read_task(dict(settings.get("reward") or {}), settings.get("time_limit"))
         self._read_noise(dict(settings.get("noise") or {}))
         self._read_push(settings.get("push"))
-        self._needs_forward = self._observed.needs_forward or self._limited.needs_forward or self._progress.needs_forward
+        self._read_cameras(dict(settings.get("cameras") or {}))
+        self._needs_forward = bool(self._cameras) or self._observed.needs_forward or self._limited.needs_forward or self._progress.needs_forward
         self._state_kind = mujoco.mjtState.mjSTATE_INTEGRATION
         self._state_size = mujoco.mj_stateSize(self.model, self._state_kind)
         self._warm_start = np.empty(self.model.nv)
         warnings = mujoco.mjtWarning
         self._discarded = [int(warnings.mjWARN_BADQPOS), int(warnings.mjWARN_BADQVEL), int(warnings.mjWARN_BADQACC)]
         self._steps = self._push_left = 0
-        self._renderer = None
-        self.reset(0)
+        self._renderers = {}
+        self._restart(0)
+        # A library of OpenGL that is missing is reported now.
+        self._pictures()
         self.actions, self.safe_action = self._actions()
 
     # Settings.
@@ -414,6 +419,15 @@ class MujocoSimulation:
             raise Invalid("push: force needs three numbers, x, y and z in N")
         self._push_steps = max(1, round(float(push["seconds"]) / float(self.model.opt.timestep)))
 
+    def _read_cameras(self, cameras):
+        """The pictures of an observation: name, camera, rows and columns of each."""
+        self._cameras = []
+        for name, size in cameras.items():
+            sizes = list(size)
+            if len(sizes) != 2 or not all(isinstance(side, int) and 1 <= side <= MAX_SIDE for side in sizes):
+                raise Invalid(f"cameras: {name} is {sizes}, needs rows and columns from 1 to {MAX_SIDE}")
+            self._cameras.append((f"camera.{name}", self._readings.place("camera", name), *sizes))
+
     def _actions(self):
         """The action channels, and the action that is safe: the keyframe's, else zeros, or the start's positions where the actuator is a position servo."""
         np, model, actions = self._np, self.model, []
@@ -464,6 +478,10 @@ class MujocoSimulation:
             "timestep": float(self.model.opt.timestep),
             "observation": [
                 {"name": c.name, "unit": c.unit, "low": c.low, "high": c.high, "wraps": c.wraps, **scalar} for c in self.channels
+            ]
+            + [
+                {"name": name, "unit": "", "low": 0.0, "high": 255.0, "wraps": False, "shape": [rows, columns, 3], "dtype": "|u1"}
+                for name, _, rows, columns in self._cameras
             ],
             "action": [{**action, **scalar} for action in self.actions],
             "safe_action": self.safe_action,
@@ -477,6 +495,10 @@ class MujocoSimulation:
 
     def reset(self, seed):
         """The start of a seed; returns the observation."""
+        self._restart(seed)
+        return self.observe()
+
+    def _restart(self, seed):
         np, mujoco, data = self._np, self._mujoco, self.data
         if self._keyframe is None:
             mujoco.mj_resetData(self.model, data)
@@ -490,14 +512,26 @@ class MujocoSimulation:
             data.qvel += speed * generator.standard_normal(self.model.nv) if self._is_normal else generator.uniform(low=-speed, high=speed, size=self.model.nv)
         mujoco.mj_forward(self.model, data)
         self._steps = self._push_left = 0
-        return self.observe()
 
     def observe(self):
-        """The observation, float32."""
-        return self._observed().astype(self._np.float32)
+        """The observation, float32: the channels of one number, then the pictures of cameras."""
+        numbers, pictures = self._observed().astype(self._np.float32), self._pictures().values()
+        return self._np.concatenate([numbers, *(picture.reshape(-1) for picture in pictures)], dtype=self._np.float32) if self._cameras else numbers
+
+    def _pictures(self):
+        return {name: self._draw(camera, columns, rows) for name, camera, rows, columns in self._cameras}
+
+    def fields(self):
+        """The observation as the fields of a message."""
+        numbers = {"observation": self._observed().astype(self._np.float32)}
+        return numbers | ({"arrays": self._pictures()} if self._cameras else {})
 
     def step(self, action):
         """Applies an action for a period. Returns (observation, reward, terminated, truncated)."""
+        outcome = self._apply(action)
+        return self.observe(), *outcome
+
+    def _apply(self, action):
         np, data = self._np, self.data
         applied = np.asarray(action, np.float32)
         if applied.shape != self.safe_action.shape:
@@ -522,7 +556,7 @@ class MujocoSimulation:
             # In float32, as Gymnasium's environments compute it of a policy's actions.
             reward = reward - self._control * np.sum(np.square(applied))
         truncated = self._time_limit is not None and self._steps >= self._time_limit
-        return self.observe(), float(reward), terminated, truncated
+        return float(reward), terminated, truncated
 
     def _advance(self, steps):
         mujoco = self._mujoco
@@ -569,8 +603,13 @@ class MujocoSimulation:
 
     def render(self, width=640, height=480):
         """A picture, uint8 of shape (height, width, 3)."""
-        if self._renderer is None or self._renderer[0] != (width, height):
-            self._close_renderer()
+        # Rendering reads positions of bodies as they are after the step.
+        if not self._needs_forward:
+            self._forward()
+        return self._draw(self._camera, width, height)
+
+    def _draw(self, camera, width, height):
+        if (width, height) not in self._renderers:
             # The scene states the largest picture; this is no part of the physics.
             screen = self.model.vis.global_
             screen.offwidth, screen.offheight = max(screen.offwidth, width), max(screen.offheight, height)
@@ -580,21 +619,14 @@ class MujocoSimulation:
                 advice = "on Linux without a display, MUJOCO_GL=egl or MUJOCO_GL=osmesa chooses the library (apt-get install libegl1 or libosmesa6)"
                 raise RuntimeError(f"{self.scene}: no picture, because OpenGL cannot be used ({type(error).__name__}: {error}); {advice}") from None
             # Closed before the interpreter takes OpenGL apart.
-            self._renderer = ((width, height), renderer, weakref.finalize(self, renderer.close))
-        renderer = self._renderer[1]
-        # Rendering reads positions of bodies as they are after the step.
-        if not self._needs_forward:
-            self._forward()
-        renderer.update_scene(self.data, camera=self._camera)
+            self._renderers[width, height] = (renderer, weakref.finalize(self, renderer.close))
+        renderer = self._renderers[width, height][0]
+        renderer.update_scene(self.data, camera=camera)
         return renderer.render().copy()
 
-    def _close_renderer(self):
-        if self._renderer is not None:
-            self._renderer[2]()
-            self._renderer = None
-
     def close(self):
-        self._close_renderer()
+        while self._renderers:
+            self._renderers.popitem()[1][1]()
 
 
 # Messages: a frame is the length of its body, u32 in little-endian order, and one MessagePack map.
@@ -749,15 +781,16 @@ def serve(source, sink):
 def _serve(simulation, request, answer):
     kind, sequence = request["type"], request["sequence"]
     if kind == "step":
-        observation, reward, terminated, truncated = simulation.step(request["action"])
-        answer(sequence, "observation", observation=observation, reward=reward, terminated=terminated, truncated=truncated)
+        reward, terminated, truncated = simulation._apply(request["action"])
+        answer(sequence, "observation", **simulation.fields(), reward=reward, terminated=terminated, truncated=truncated)
     elif kind == "reset":
-        answer(sequence, "observation", observation=simulation.reset(request["seed"]))
+        simulation._restart(request["seed"])
+        answer(sequence, "observation", **simulation.fields())
     elif kind == "state":
         answer(sequence, "state", state=simulation.state)
     elif kind == "set_state":
         simulation.state = request["state"]
-        answer(sequence, "observation", observation=simulation.observe())
+        answer(sequence, "observation", **simulation.fields())
     elif kind == "push":
         simulation.push()
         answer(sequence, "push")

@@ -8,9 +8,7 @@ use toml::Table;
 
 use super::Shared;
 use super::process::Process;
-use crate::body::{
-    ActionChannel, Body, BodySpec, ExactState, ObservationChannel, Picture, Push, Step,
-};
+use crate::body::{Body, BodySpec, ExactState, Picture, Push, Step};
 use crate::message::{Array, Message};
 
 /// The maximum numbers of a state.
@@ -32,29 +30,7 @@ impl Specification {
     pub fn read(name: &str, answer: &Message) -> Result<Self> {
         let refused =
             |what: &str| Error::data(format!("body {name}: its process states no valid {what}"));
-        let observation = answer.maps("observation").unwrap_or_default();
-        let observation = observation
-            .iter()
-            .map(|channel| observation_channel(channel).ok_or_else(|| refused("observation")))
-            .collect::<Result<Vec<_>>>()?;
-        let action = answer.maps("action").unwrap_or_default();
-        let action = action
-            .iter()
-            .map(|channel| action_channel(channel).ok_or_else(|| refused("action")))
-            .collect::<Result<Vec<_>>>()?;
-        let safe_action = answer.array("safe_action")?.to_f32();
-        let safe_action = safe_action
-            .filter(|safe| {
-                safe.len() == action.len() && safe.iter().all(|number| number.is_finite())
-            })
-            .ok_or_else(|| refused("safe action"))?;
-        let dt_s = answer
-            .number("period")
-            .filter(|period| (1e-6..=1e6).contains(period))
-            .ok_or_else(|| refused("period"))?;
-        if observation.is_empty() {
-            return Err(refused("observation"));
-        }
+        let spec = BodySpec::from_message(name, answer)?;
         let state_size = answer
             .number("state_size")
             .filter(|size| size.fract() == 0.0 && (0.0..=MAX_STATE).contains(size))
@@ -67,13 +43,7 @@ impl Specification {
                 Some((package.to_owned(), version.into()))
             });
         Ok(Self {
-            spec: BodySpec {
-                name: name.to_owned(),
-                dt_s,
-                observation,
-                action,
-                safe_action,
-            },
+            spec,
             state_size: state_size as usize,
             can_push: answer.flag("can_push").unwrap_or(false),
             files: texts("files")?,
@@ -81,34 +51,6 @@ impl Specification {
             versions: versions.collect(),
         })
     }
-}
-
-fn range(channel: &Message) -> Option<[f32; 2]> {
-    let [low, high] = [
-        channel.number("low")? as f32,
-        channel.number("high")? as f32,
-    ];
-    (low.is_finite() && high.is_finite() && low <= high).then_some([low, high])
-}
-
-fn observation_channel(channel: &Message) -> Option<ObservationChannel> {
-    let [low, high] = range(channel)?;
-    let made = ObservationChannel::new(channel.text("name")?, channel.text("unit")?, low..=high);
-    let scale = if made.scale > 0.0 { made.scale } else { 1.0 };
-    let made = made.scaled(scale);
-    Some(match channel.flag("wraps")? {
-        true => made.wrapping(1.0),
-        false => made,
-    })
-}
-
-fn action_channel(channel: &Message) -> Option<ActionChannel> {
-    let [low, high] = range(channel)?;
-    Some(ActionChannel::new(
-        channel.text("name")?,
-        channel.text("unit")?,
-        low..=high,
-    ))
 }
 
 /// A body that a process steps. State: MuJoCo's integration state, the periods of the episode, and
@@ -126,7 +68,7 @@ impl RemoteBody {
     pub fn at_start(shared: Arc<Shared>) -> Result<Self> {
         let process = shared.process()?;
         let mut body = Self {
-            observation: vec![0.0; shared.specification.spec.observation.len()],
+            observation: vec![0.0; shared.specification.spec.observation_len()],
             process: RefCell::new(Some(process)),
             failure: RefCell::new(None),
             shared,
@@ -165,14 +107,11 @@ impl RemoteBody {
 fn observation_of(
     process: &mut Process,
     answer: Message,
-    expected: usize,
+    spec: &BodySpec,
 ) -> Result<(Vec<f32>, Message)> {
-    let numbers = answer.array("observation").map(|array| array.to_f32());
-    match numbers {
-        Ok(Some(numbers)) if numbers.len() == expected => Ok((numbers, answer)),
-        Ok(_) => Err(process.incomplete(&Error::data(format!(
-            "its observation is not {expected} numbers of float32"
-        )))),
+    let mut observation = Vec::with_capacity(spec.observation_len());
+    match spec.read_observation(&answer, &mut observation) {
+        Ok(()) => Ok((observation, answer)),
         Err(error) => Err(process.incomplete(&error)),
     }
 }
@@ -185,11 +124,11 @@ impl Body for RemoteBody {
     }
 
     fn reset(&mut self, seed: u64) {
-        let expected = self.observation.len();
+        let spec = &self.shared.specification.spec;
         let answer = self.ask(|process| {
             let answer =
                 process.request("reset", "observation", |message| message.with("seed", seed))?;
-            observation_of(process, answer, expected)
+            observation_of(process, answer, spec)
         });
         self.observed(answer);
     }
@@ -198,7 +137,7 @@ impl Body for RemoteBody {
         assert_eq!(
             observation.len(),
             self.observation.len(),
-            "{}: an observation has {} numbers",
+            "{}: an observation has {} elements",
             self.name(),
             self.observation.len()
         );
@@ -222,12 +161,11 @@ impl Body for RemoteBody {
             .collect();
         let refused = applied.is_none();
         let applied = Array::of_f32(applied.as_ref().unwrap_or(&spec.safe_action));
-        let expected = self.observation.len();
         let answer = self.ask(|process| {
             let answer = process.request("step", "observation", |message| {
                 message.with_array("action", &applied)
             })?;
-            observation_of(process, answer, expected)
+            observation_of(process, answer, spec)
         });
         let failed = Step {
             reward: f64::NAN,
@@ -314,12 +252,12 @@ impl ExactState for RemoteBody {
                 state[place]
             )));
         }
-        let (state, expected) = (Array::of_f64(state), self.observation.len());
+        let (state, spec) = (Array::of_f64(state), &self.shared.specification.spec);
         let answer = self.ask(|process| {
             let answer = process.request("set_state", "observation", |message| {
                 message.with_array("state", &state)
             })?;
-            observation_of(process, answer, expected)
+            observation_of(process, answer, spec)
         });
         self.observed(answer);
         self.health()

@@ -187,6 +187,10 @@ impl BrainSettings for FieldSpec {
         self.coefficients.to_coefficients().check()
     }
 
+    fn reads_arrays(&self) -> bool {
+        false
+    }
+
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
         Ok(Recipe::Device(Box::new(Arc::new(FieldRecipe::new(
             self,

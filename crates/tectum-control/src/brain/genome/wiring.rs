@@ -82,8 +82,14 @@ impl Wiring {
                 )
             };
             let channel = &body.observation[given.channel];
+            if channel.is_array() {
+                return Err(Error::invalid(format!(
+                    "{key}.channel: {} is an array; a column is written from one number",
+                    channel.name
+                )));
+            }
             sensors.push(Sensor {
-                channel: given.channel,
+                channel: body.range(given.channel).start,
                 scale: Scale {
                     low: f64::from(channel.low),
                     high: f64::from(channel.high),

@@ -40,6 +40,10 @@ impl BrainSettings for AdaptiveSpec {
         Ok(Self)
     }
 
+    fn reads_arrays(&self) -> bool {
+        false
+    }
+
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
         Ok(Recipe::Host(Box::new(Adaptive::new(context.body)?)))
     }

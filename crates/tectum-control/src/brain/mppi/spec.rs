@@ -265,6 +265,10 @@ impl BrainSettings for MppiSpec {
         Ok(true)
     }
 
+    fn reads_arrays(&self) -> bool {
+        false
+    }
+
     fn recipe(&self, context: &BrainContext<'_>) -> Result<Recipe> {
         let BrainContext {
             body,

@@ -41,13 +41,23 @@ pub struct Binding {
 /// The source of a number.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum NumberSource {
-    Channel(usize),
+    /// A channel, and the place of the element in the observation.
+    Channel {
+        channel: usize,
+        element: usize,
+    },
     Previous(ActionStage, usize),
     Constant(f64),
     Step,
     Command(usize),
-    Clock { clock: usize, leg: usize },
-    Output { output: usize, index: usize },
+    Clock {
+        clock: usize,
+        leg: usize,
+    },
+    Output {
+        output: usize,
+        index: usize,
+    },
 }
 
 /// An input that is an output of the tick before.
@@ -277,27 +287,31 @@ fn output_sizes(network: &Network) -> Vec<(String, usize)> {
         .collect()
 }
 
-/// One number for all, or one for each.
-fn per_number(what: &str, numbers: &[f64], count: usize, default: f64) -> Result<Vec<f64>> {
-    match numbers {
-        [] => Ok(vec![default; count]),
-        [one] => Ok(vec![*one; count]),
-        several if several.len() == count => Ok(several.to_vec()),
-        several => Err(Error::invalid(format!(
-            "{what} has {} numbers for {count}",
-            several.len()
-        ))),
-    }
+/// The last axis of an array whose elements are the numbers of a term.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct LastAxis {
+    /// Its size, such as the number of colours.
+    pub size: usize,
+    /// The place of each number on it.
+    pub places: Vec<u32>,
 }
 
-/// One pair of bounds for all, or one for each.
-fn bounds_of(what: &str, bounds: &[[f64; 2]], count: usize) -> Result<Vec<[f64; 2]>> {
-    match bounds {
-        [] => Ok(vec![[f64::NEG_INFINITY, f64::INFINITY]; count]),
-        [one] => Ok(vec![*one; count]),
-        several if several.len() == count => Ok(several.to_vec()),
-        several => Err(Error::invalid(format!(
-            "{what} has {} pairs for {count} numbers",
+/// The values of `count` numbers: one for all, one for each, or one for each place on the last axis.
+fn spread<T: Copy>(
+    what: &str,
+    values: &[T],
+    count: usize,
+    last_axis: Option<&LastAxis>,
+) -> Result<Vec<T>> {
+    match (values, last_axis) {
+        ([one], _) => Ok(vec![*one; count]),
+        (several, _) if several.len() == count => Ok(several.to_vec()),
+        (several, Some(axis)) if several.len() == axis.size => {
+            let place = |place: &u32| several[*place as usize];
+            Ok(axis.places.iter().map(place).collect())
+        }
+        (several, _) => Err(Error::invalid(format!(
+            "{what} has {} values for {count} numbers",
             several.len()
         ))),
     }

@@ -171,7 +171,7 @@ impl Observer {
     /// A present number.
     pub fn number(&self, binding: &Binding, source: NumberSource, present: Present<'_>) -> f64 {
         match source {
-            NumberSource::Channel(channel) => f64::from(present.observation[channel]),
+            NumberSource::Channel { element, .. } => f64::from(present.observation[element]),
             NumberSource::Previous(stage, index) => {
                 f64::from(present.previous[stage_index(stage)][index])
             }

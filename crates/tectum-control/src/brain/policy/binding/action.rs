@@ -5,7 +5,7 @@ use tectum_onnx::{Network, NetworkPort};
 
 use super::names::Names;
 use super::terms::Around;
-use super::{BoundState, NumberSource, bounds_of, factor, per_number, port};
+use super::{BoundState, NumberSource, factor, port, spread};
 use crate::body::BodySpec;
 use crate::body::motors::Control;
 use crate::body::names::{observed, place_of};
@@ -203,9 +203,17 @@ impl Contract {
                 shown(&channels, body)
             ));
         }
-        let scale = per_number("action: scale", &rule.scale, width, 1.0)?;
-        let offset = per_number("action: offset", &rule.offset, width, 0.0)?;
-        let clip_target = bounds_of("action: clip_target", &rule.clip_target, width)?;
+        let numbers = |what, values: &[f64], default| match values {
+            [] => Ok(vec![default; width]),
+            values => spread(what, values, width, None),
+        };
+        let bounds = |what, values: &[[f64; 2]]| match values {
+            [] => Ok(vec![[f64::NEG_INFINITY, f64::INFINITY]; width]),
+            values => spread(what, values, width, None),
+        };
+        let scale = numbers("action: scale", &rule.scale, 1.0)?;
+        let offset = numbers("action: offset", &rule.offset, 0.0)?;
+        let clip_target = bounds("action: clip_target", &rule.clip_target)?;
         let add = added(rule, names, width)?;
         let mut driven: Vec<Drive> = body
             .safe_action
@@ -231,14 +239,7 @@ impl Contract {
         let unnormalize = match &rule.unnormalize {
             None => Vec::new(),
             Some(normalizer) => {
-                let parts = normalizer.parts()?;
-                if parts.len() != 1 && parts.len() != width {
-                    return Err(Error::invalid(format!(
-                        "action: its normaliser has {} numbers for {width}",
-                        parts.len()
-                    )));
-                }
-                (0..width).map(|index| parts[index % parts.len()]).collect()
+                spread("action: its normaliser", &normalizer.parts()?, width, None)?
             }
         };
         Ok(BoundAction {
@@ -246,7 +247,7 @@ impl Contract {
             width,
             schedule,
             fade_in: rule.fade_in,
-            clip: bounds_of("action: clip", &rule.clip, width)?,
+            clip: bounds("action: clip", &rule.clip)?,
             torque: self.torque_clips(body, &channels, &scale, &offset)?,
             unnormalize,
             kind: ActionKind::Continuous(driven),
@@ -325,7 +326,10 @@ impl Contract {
                     |list| list.get(place).cloned().unwrap_or_default(),
                 )
             };
-            let observed = |name: &str| observed(body, name).map(|channels| channels[0]);
+            let observed = |name: &str| match observed(body, name)?[..] {
+                [channel] if !body.observation[channel].is_array() => Ok(body.range(channel).start),
+                _ => Err(invalid(format!("{name} is not one number of the body"))),
+            };
             if stiffness <= 0.0 || scale[index] == 0.0 {
                 return Err(invalid(format!(
                     "joint {name} has stiffness {stiffness} and scale {}: both are divided by",

@@ -6,7 +6,7 @@ use tectum::{DType, Error, Result};
 use tectum_onnx::{ElementType, NetworkPort};
 
 use super::terms::{Around, BoundTerm};
-use super::{NumberSource, bounds_of, port};
+use super::{NumberSource, port, spread};
 use crate::brain::policy::contract::history::{Fill, History};
 use crate::brain::policy::contract::input::InputRule;
 use crate::brain::policy::contract::term::Term;
@@ -162,20 +162,17 @@ impl Inputs<'_> {
         let frame: usize = bound.iter().map(|term| term.len).sum();
         let clip = match &rule.clip[..] {
             [] => Vec::new(),
-            clip => bounds_of(&format!("inputs.{}: clip", input.name), clip, frame)?,
+            clip => spread(&format!("inputs.{}: clip", input.name), clip, frame, None)?,
         };
         let mut clip = clip;
         let mut normalize = Vec::new();
         if let Some(normalizer) = &rule.normalize {
-            let parts = normalizer.parts()?;
-            if !matches!(parts.len(), 1) && parts.len() != frame {
-                return Err(Error::invalid(format!(
-                    "inputs.{}: its normaliser has {} numbers for {frame}",
-                    input.name,
-                    parts.len()
-                )));
-            }
-            normalize = (0..frame).map(|index| parts[index % parts.len()]).collect();
+            let what = format!("inputs.{}: its normaliser", input.name);
+            let last_axis = match &bound[..] {
+                [only] => only.last_axis.as_ref(),
+                _ => None,
+            };
+            normalize = spread(&what, &normalizer.parts()?, frame, last_axis)?;
             if let Some(limit) = normalizer.clip {
                 if clip.is_empty() {
                     clip = vec![[f64::NEG_INFINITY, f64::INFINITY]; frame];
@@ -237,7 +234,7 @@ impl Inputs<'_> {
         notes: &mut Vec<String>,
     ) -> Result<BoundInput> {
         let body = around.names.body;
-        let (len, channels) = (main.dims.iter().product::<usize>(), body.observation.len());
+        let (len, elements) = (main.dims.iter().product::<usize>(), body.observation_len());
         let names = body
             .observation
             .iter()
@@ -250,9 +247,9 @@ impl Inputs<'_> {
                 main.name, main.element
             )));
         }
-        if len != channels || self.open.len() > 1 {
+        if len != elements || self.open.len() > 1 {
             let shape = format!(
-                "input {} {:?} has {len} numbers, the body {} {channels} ({names})",
+                "input {} {:?} has {len} numbers, the body {} {elements} ({names})",
                 main.name, main.dims, body.name
             );
             return Err(Error::invalid(format!(
@@ -268,7 +265,7 @@ impl Inputs<'_> {
             network: self.network,
             len,
             is_integer: false,
-            terms: vec![BoundTerm::of_channels(channels)],
+            terms: vec![BoundTerm::of_channels(body)],
             rows: vec![(0, 0)],
             depths: vec![1],
             normalize: Vec::new(),
@@ -311,7 +308,9 @@ impl BoundTerm {
                 input.name, input.element
             )))
         };
-        if self.is_whole() {
+        let possible = integer_range(input.element);
+        let is_within = |range: &[f64; 2]| range.iter().all(|end| possible.contains(end));
+        if self.is_whole() || self.whole.as_ref().is_some_and(is_within) {
             return Ok(());
         }
         if self
@@ -320,7 +319,7 @@ impl BoundTerm {
             .any(|(source, _)| !matches!(source, NumberSource::Constant(_) | NumberSource::Step))
         {
             return refused(
-                "only `value` and the step are whole numbers; `round = true` rounds others",
+                "only `value`, the step and integer channels in its range are whole numbers; `round = true` rounds others",
             );
         }
         // A step is 0, 1, 2 and so on: whole at 0 and at 1, it is whole at all of them.
@@ -335,7 +334,7 @@ impl BoundTerm {
                     if value.fract() != 0.0 {
                         return refused("the step becomes a fraction");
                     }
-                } else if value.fract() != 0.0 || !integer_range(input.element).contains(&value) {
+                } else if value.fract() != 0.0 || !possible.contains(&value) {
                     return refused(&format!("{value} is none of its values"));
                 }
             }

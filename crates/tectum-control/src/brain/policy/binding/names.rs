@@ -57,7 +57,12 @@ impl Names<'_> {
                 .collect());
         }
         let channels = observed(self.body, name)?;
-        Ok(channels.into_iter().map(NumberSource::Channel).collect())
+        let elements = |channel| {
+            self.body
+                .range(channel)
+                .map(move |element| NumberSource::Channel { channel, element })
+        };
+        Ok(channels.into_iter().flat_map(elements).collect())
     }
 }
 

@@ -4,8 +4,8 @@ use tectum::{Error, Result};
 use tectum_equations::{Dimension, Unit};
 
 use super::names::Names;
-use super::{NumberSource, bounds_of, factor, per_number};
-use crate::body::ChannelKind;
+use super::{LastAxis, NumberSource, factor, spread};
+use crate::body::{BodySpec, ChannelKind};
 use crate::brain::policy::contract::history::Fill;
 use crate::brain::policy::contract::term::{
     QuaternionOrder, Term, TermFunction, TermSource, TermStep,
@@ -19,6 +19,10 @@ pub struct BoundTerm {
     pub steps: Vec<BoundStep>,
     /// The numbers after the steps.
     pub len: usize,
+    /// The range of the numbers, where they are elements of integer channels as they are.
+    pub whole: Option<[f64; 2]>,
+    /// The last axis, where the numbers are the elements of one array.
+    pub last_axis: Option<LastAxis>,
     /// What precedes the first ones of an episode; the first ones themselves without it.
     pub fill: Option<Vec<f32>>,
     /// The other network whose output it is.
@@ -48,14 +52,18 @@ pub struct Around<'a> {
 }
 
 impl BoundTerm {
-    /// Numbers of channels alone, as the body has them.
-    pub fn of_channels(channels: usize) -> Self {
+    /// All channels of a body in their order and units.
+    pub fn of_channels(body: &BodySpec) -> Self {
+        let ranges = body.ranges().enumerate();
+        let elements = ranges.flat_map(|(channel, range)| {
+            range.map(move |element| (NumberSource::Channel { channel, element }, 1.0))
+        });
         Self {
-            sources: (0..channels)
-                .map(|channel| (NumberSource::Channel(channel), 1.0))
-                .collect(),
+            sources: elements.collect(),
             steps: Vec::new(),
-            len: channels,
+            len: body.observation_len(),
+            whole: None,
+            last_axis: None,
             fill: None,
             network: None,
             place: String::new(),
@@ -117,12 +125,13 @@ impl Term {
         if sources.is_empty() {
             return Err(Error::invalid(format!("{place}: it has no numbers")));
         }
-        let count = sources.len();
+        let (sources, last_axis) = self.ordered(sources, around.names.body)?;
         let sources = sources
             .into_iter()
             .map(|source| Ok((source, self.factor(around, source, notes)?)))
             .collect::<Result<Vec<_>>>()?;
-        let (steps, len) = self.steps(count)?;
+        let (steps, len) = self.steps(sources.len(), last_axis.as_ref())?;
+        let whole = self.whole_range(&sources, &steps, around.names.body);
         if network.is_some() && (!steps.is_empty() || !self.history.is_newest()) {
             return Err(Error::invalid(format!(
                 "{place}: the output of a network enters as it is"
@@ -146,19 +155,103 @@ impl Term {
                 Fill::First => None,
                 Fill::Zeros => Some(vec![0.0; len]),
                 Fill::Values(values) => Some(
-                    per_number(&format!("{place}: fill_value"), values, len, 0.0)?
-                        .into_iter()
-                        .map(|value| value as f32)
-                        .collect(),
+                    spread(
+                        &format!("{place}: fill_value"),
+                        values,
+                        len,
+                        last_axis.as_ref(),
+                    )?
+                    .into_iter()
+                    .map(|value| value as f32)
+                    .collect(),
                 ),
             },
             network,
+            whole,
+            last_axis,
             place: place.clone(),
         })
     }
 
+    /// The range of elements of integer channels that no step changes; none for other numbers.
+    fn whole_range(
+        &self,
+        sources: &[(NumberSource, f64)],
+        steps: &[BoundStep],
+        body: &BodySpec,
+    ) -> Option<[f64; 2]> {
+        let range = |(source, factor): &(NumberSource, f64)| match source {
+            NumberSource::Channel { channel, .. } if *factor == 1.0 => {
+                body.observation[*channel].element.whole_range()
+            }
+            _ => None,
+        };
+        let mut whole = range(&sources[0]).filter(|_| steps.is_empty())?;
+        for source in sources {
+            let [low, high] = range(source)?;
+            whole = [whole[0].min(low), whole[1].max(high)];
+        }
+        Some(whole)
+    }
+
+    /// The numbers in the order of the axes, and the place of each on the last axis of the array.
+    fn ordered(
+        &self,
+        sources: Vec<NumberSource>,
+        body: &BodySpec,
+    ) -> Result<(Vec<NumberSource>, Option<LastAxis>)> {
+        let refused = |reason: &str| Err(Error::invalid(format!("{}: {reason}", self.place)));
+        let channel = match sources[0] {
+            NumberSource::Channel { channel, .. } => Some(channel),
+            _ => None,
+        };
+        let array = channel.filter(|channel| {
+            let own = &body.observation[*channel];
+            own.is_array() && own.size() == sources.len()
+        });
+        let Some(channel) = array else {
+            return match self.axes[..] {
+                [] => Ok((sources, None)),
+                _ => refused("axes are for one channel that is an array"),
+            };
+        };
+        let shape = &body.observation[channel].shape;
+        let own: Vec<usize> = (0..shape.len()).collect();
+        let axes = if self.axes.is_empty() {
+            &own
+        } else {
+            &self.axes
+        };
+        let mut sorted = axes.clone();
+        sorted.sort_unstable();
+        if sorted != own {
+            return refused(&format!(
+                "axes are {axes:?}; the array has the shape {shape:?} and needs each of {own:?} once"
+            ));
+        }
+        let mut strides = vec![1; shape.len()];
+        for axis in (1..shape.len()).rev() {
+            strides[axis - 1] = strides[axis] * shape[axis];
+        }
+        let mut order = vec![0];
+        for axis in axes {
+            let along = |start: &usize| {
+                let (start, stride) = (*start, strides[*axis]);
+                (0..shape[*axis]).map(move |index| start + index * stride)
+            };
+            order = order.iter().flat_map(along).collect();
+        }
+        let size = shape[shape.len() - 1];
+        let places = order
+            .iter()
+            .map(|element| (element % size) as u32)
+            .collect();
+        let sources = order.iter().map(|element| sources[*element]).collect();
+        Ok((sources, Some(LastAxis { size, places })))
+    }
+
     /// The steps that have an effect, and the numbers after them.
-    fn steps(&self, count: usize) -> Result<(Vec<BoundStep>, usize)> {
+    fn steps(&self, count: usize, last_axis: Option<&LastAxis>) -> Result<(Vec<BoundStep>, usize)> {
         let place = &self.place;
         let (mut steps, mut len) = (Vec::new(), count);
         for step in self.order() {
@@ -176,24 +269,25 @@ impl Term {
                     steps.push(BoundStep::Function(self.function, order));
                 }
                 TermStep::Offset if is_neutral(&self.offset, 0.0) => {}
-                TermStep::Offset => steps.push(BoundStep::Offset(per_number(
+                TermStep::Offset => steps.push(BoundStep::Offset(spread(
                     &format!("{place}: offset"),
                     &self.offset,
                     len,
-                    0.0,
+                    last_axis,
                 )?)),
                 TermStep::Clip if self.clip.is_empty() => {}
-                TermStep::Clip => steps.push(BoundStep::Clip(bounds_of(
+                TermStep::Clip => steps.push(BoundStep::Clip(spread(
                     &format!("{place}: clip"),
                     &self.clip,
                     len,
+                    last_axis,
                 )?)),
                 TermStep::Scale if is_neutral(&self.scale, 1.0) => {}
-                TermStep::Scale => steps.push(BoundStep::Scale(per_number(
+                TermStep::Scale => steps.push(BoundStep::Scale(spread(
                     &format!("{place}: scale"),
                     &self.scale,
                     len,
-                    1.0,
+                    last_axis,
                 )?)),
             }
         }
@@ -216,7 +310,7 @@ impl Term {
             return self.radians(around, source, notes);
         }
         let (from, name) = match source {
-            NumberSource::Channel(channel) => {
+            NumberSource::Channel { channel, .. } => {
                 let own = &body.observation[channel];
                 (Some(&own.unit), own.name.as_str())
             }
@@ -240,7 +334,7 @@ impl Term {
         notes: &mut Vec<String>,
     ) -> Result<f64> {
         let place = &self.place;
-        let NumberSource::Channel(channel) = source else {
+        let NumberSource::Channel { channel, .. } = source else {
             if matches!(source, NumberSource::Clock { .. }) {
                 return Ok(1.0);
             }

@@ -6,6 +6,9 @@ use super::history::{Fill, History};
 use super::text;
 use crate::document::{Key, Section};
 
+/// The maximum number of an axis.
+const MAX_AXIS: u64 = 7;
+
 /// A part of an input.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Term {
@@ -17,9 +20,13 @@ pub struct Term {
     pub function: TermFunction,
     /// The order of a quaternion's numbers, for functions of rotations.
     pub quaternion: Option<QuaternionOrder>,
+    /// The order in which the axes of an array enter, as in NumPy's `transpose`; their own without
+    /// it.
+    pub axes: Vec<usize>,
     /// The unit that the policy expects; the body's own without it.
     pub unit: Option<String>,
-    /// Subtracted, one for all numbers or one for each.
+    /// Subtracted, one for all numbers, one for each, or of an array one for each place on its last
+    /// axis, such as each colour; the same holds for bounds and scales.
     pub offset: Vec<f64>,
     /// Lower and upper bounds, one pair for all numbers or one for each; none without it.
     pub clip: Vec<[f64; 2]>,
@@ -240,6 +247,19 @@ impl Term {
                 Key::new("quaternion", "the order of a quaternion's numbers"),
                 &QuaternionOrder::NAMES,
             )?,
+            axes: section
+                .whole_list(
+                    Key::new(
+                        "axes",
+                        "the order in which the axes of an array enter: [2, 0, 1] puts the colours of a picture first",
+                    )
+                    .or("the array's own"),
+                    0..=MAX_AXIS,
+                )?
+                .unwrap_or_default()
+                .into_iter()
+                .map(|axis| axis as usize)
+                .collect(),
             unit: text::name(
                 &mut section,
                 "unit",

@@ -221,6 +221,9 @@ impl Term {
         if let Some(order) = self.quaternion {
             lines.text("quaternion", Some(name_of(&QuaternionOrder::NAMES, order)));
         }
+        if !self.axes.is_empty() {
+            lines.line("axes", format!("{:?}", self.axes));
+        }
         lines.text("unit", self.unit.as_deref());
         lines.numbers("offset", &self.offset, 0.0);
         lines.bounds("clip", &self.clip);
