@@ -13,12 +13,12 @@ use crate::count::counted;
 use crate::file_ending::FileEnding;
 use crate::input_text::{self, STANDARD_INPUT, clipped};
 use crate::messages;
-use crate::npy::{self, Header};
 use crate::progress::{Bar, Unit};
 use crate::rate::Rate;
 use crate::receipt::{ReceiptArgs, line};
 use crate::table::{print, print_json, report, table};
 use crate::threads::ThreadsArgs;
+use tectum::npy::{self, Header};
 
 /// Computes one vector for each text with an encoder of the BERT family, and shows their
 /// similarity.

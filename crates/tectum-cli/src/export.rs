@@ -14,8 +14,8 @@ use crate::count::counted;
 use crate::csv::cell;
 use crate::file_ending::FileEnding;
 use crate::messages;
-use crate::npy;
 use crate::table::{print, print_json, table};
+use tectum::npy;
 
 /// Writes every period of a run as CSV and `.npy`, with a column for each channel.
 ///

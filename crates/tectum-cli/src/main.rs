@@ -19,7 +19,6 @@ mod interrupt;
 mod library;
 mod messages;
 mod network_args;
-mod npy;
 mod plots;
 mod progress;
 mod rate;

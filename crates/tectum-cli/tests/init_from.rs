@@ -509,6 +509,18 @@ fn files_of_no_framework_are_refused() {
         let error = refusal(&place, &format!("init --from {file} --out out.toml"));
         assert!(error.contains(message), "{file}: {error}");
     }
+    // Each list names the one before ten times.
+    let lists = (1..9).map(|level| {
+        let before = vec![format!("*l{}", level - 1); 10].join(", ");
+        format!("l{level}: &l{level} [{before}]\n")
+    });
+    let text = format!("l0: &l0 [0]\n{}", lists.collect::<String>());
+    std::fs::write(place.0.join("aliases.yaml"), text).expect("writable");
+    let error = refusal(&place, "init --from aliases.yaml --out out.toml");
+    assert!(
+        error.contains("aliases expand to more than 1000000 values"),
+        "{error}"
+    );
     let error = refusal(&place, "init --from missing.yaml --out out.toml");
     assert!(error.contains("missing.yaml"), "{error}");
 }

@@ -24,6 +24,7 @@ mod emit;
 mod import;
 mod model;
 mod network;
+mod npz;
 mod operators;
 mod reader;
 
@@ -34,6 +35,7 @@ pub use bench::suite as bench_suite;
 pub use element::ElementType;
 pub use model::{Model, Port, PortDim};
 pub use network::{CompiledNetwork, Network, NetworkPort};
+pub use npz::read_npz;
 pub use operators::supported as supported_operators;
 
 #[cfg(doctest)]

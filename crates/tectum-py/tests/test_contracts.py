@@ -875,17 +875,21 @@ as = "sent"
     check(tmp_path, contract, 21, Booster())
 
 
-def test_normalizers_of_stable_baselines3_and_lerobot(tmp_path):
+@pytest.mark.parametrize("kind", ["json", "npz"])
+def test_normalizers_of_stable_baselines3_and_lerobot(tmp_path, kind):
     rng = np.random.default_rng(4)
     mean, spread = rng.normal(size=8), rng.uniform(0.1, 2.0, size=8)
     low, high = -np.abs(rng.normal(size=4)) - 0.1, np.abs(rng.normal(size=4)) + 0.1
-    (tmp_path / "stats.json").write_text(
-        '{"obs_rms": {"mean": %s, "var": %s}}' % (mean.tolist(), spread.tolist())
-    )
+    if kind == "json":
+        (tmp_path / "stats.json").write_text(
+            '{"obs_rms": {"mean": %s, "var": %s}}' % (mean.tolist(), spread.tolist())
+        )
+    else:
+        np.savez_compressed(tmp_path / "stats.npz", **{"obs_rms.mean": mean, "obs_rms.var": spread})
     contract = PERIOD + f"""
 [inputs.obs.normalize]
 formula = "var"
-file = "stats.json"
+file = "stats.{kind}"
 mean = "obs_rms.mean"
 var = "obs_rms.var"
 epsilon = 1e-8

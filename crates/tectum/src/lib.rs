@@ -60,6 +60,7 @@ mod latency;
 mod launch;
 mod lru_cache;
 mod measure;
+pub mod npy;
 pub mod operation;
 mod plan;
 mod receipt;

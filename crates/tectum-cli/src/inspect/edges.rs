@@ -11,8 +11,8 @@ use tectum_spiking::{ConnectOptions, GenomeSynapses, PlasticityRule, Synapse};
 
 use crate::area_table::{area_rows, write_area_table};
 use crate::csv::cell;
-use crate::npy;
 use crate::progress::{Bar, Unit};
+use tectum::npy;
 
 /// The columns of a file: names and element types.
 const FIELDS: [(&str, &str); 6] = [

@@ -1,9 +1,55 @@
 //! Values of a YAML file, with their places for messages.
 
+use std::collections::HashMap;
 use std::path::Path;
 
 use tectum::{Error, Result};
+use yaml_rust2::parser::{Event, EventReceiver, Parser};
 use yaml_rust2::{Yaml, YamlLoader};
+
+/// The maximum number of values of a file once each alias is the value that it names.
+const MAX_VALUES: usize = 1_000_000;
+
+/// Counts the values of a file with its aliases expanded, without expanding them.
+#[derive(Default)]
+struct ExpandedSize {
+    total: usize,
+    /// The values of each named node.
+    anchors: HashMap<usize, usize>,
+    /// Open lists and tables: their anchors, and their values so far.
+    open: Vec<(usize, usize)>,
+}
+
+impl ExpandedSize {
+    fn add(&mut self, anchor: usize, size: usize) {
+        if anchor > 0 {
+            self.anchors.insert(anchor, size);
+        }
+        let sum = self.open.last_mut().map_or(&mut self.total, |(_, sum)| sum);
+        *sum = sum.saturating_add(size);
+    }
+}
+
+impl EventReceiver for ExpandedSize {
+    fn on_event(&mut self, event: Event) {
+        match event {
+            Event::Scalar(_, _, anchor, _) => self.add(anchor, 1),
+            Event::Alias(anchor) => {
+                let size = self.anchors.get(&anchor).copied().unwrap_or(1);
+                self.add(0, size);
+            }
+            Event::SequenceStart(anchor, _) | Event::MappingStart(anchor, _) => {
+                self.open.push((anchor, 1));
+            }
+            Event::SequenceEnd | Event::MappingEnd => {
+                if let Some((anchor, size)) = self.open.pop() {
+                    self.add(anchor, size);
+                }
+            }
+            _ => {}
+        }
+    }
+}
 
 /// A value and its place. Tags of Python, such as those of tuples and slices, are ignored.
 #[derive(Debug, Clone)]
@@ -19,6 +65,14 @@ pub struct Node<'y> {
 pub fn read(path: &Path) -> Result<Yaml> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::io(path.display(), error))?;
     let at = |message: String| Error::data(format!("{}: {message}", path.display()));
+    let mut size = ExpandedSize::default();
+    let parsed = Parser::new_from_str(&text).load(&mut size, true);
+    parsed.map_err(|error| at(format!("no YAML: {error}")))?;
+    if size.total > MAX_VALUES {
+        return Err(at(format!(
+            "its aliases expand to more than {MAX_VALUES} values"
+        )));
+    }
     let mut documents =
         YamlLoader::load_from_str(&text).map_err(|error| at(format!("no YAML: {error}")))?;
     if documents.is_empty() {

@@ -10,7 +10,7 @@ use tectum_spiking::genome::Genome;
 
 use crate::area_table::{AreaRow, area_rows, write_area_table};
 use crate::csv::cell;
-use crate::npy::{self, Header};
+use tectum::npy::{self, Header};
 
 /// Spikes as they fire. The file gets its name when it is complete.
 pub struct SpikeFile {

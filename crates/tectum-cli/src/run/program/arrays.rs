@@ -5,12 +5,12 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 use tectum::file::PartialFile;
+use tectum::npy::{self, Header};
 use tectum::{Error, Result};
 use tectum_programs::{BufferDeclaration, BufferIndex, Program, Type};
 
 use super::ProgramArgs;
 use crate::file_ending::{FileEnding, check_writable};
-use crate::npy::{self, Header};
 
 /// One buffer.
 #[derive(Debug, Default)]
@@ -278,7 +278,7 @@ impl Array {
             self.contents = vec![0; self.bytes as usize];
         }
         self.header = Some(Header {
-            descr: npy::descr(buffer.ty).to_owned(),
+            descr: descr(buffer.ty).to_owned(),
             shape,
         });
         Ok(())
@@ -367,8 +367,25 @@ fn sized(buffers: &[BufferDeclaration], text: &str) -> Result<(usize, Vec<u64>)>
     Ok((index, sizes.map_err(|_| malformed())?))
 }
 
+/// NumPy's element type for a buffer's type; bf16, which NumPy lacks, is stored as its bits.
+fn descr(ty: Type) -> &'static str {
+    match ty {
+        Type::I8 => "|i1",
+        Type::I16 => "<i2",
+        Type::I32 => "<i4",
+        Type::I64 => "<i8",
+        Type::U8 => "|u1",
+        Type::U16 | Type::Bf16 => "<u2",
+        Type::U32 => "<u4",
+        Type::U64 => "<u8",
+        Type::F16 => "<f2",
+        Type::F32 => "<f4",
+        Type::F64 => "<f8",
+    }
+}
+
 fn check_type(buffer: &BufferDeclaration, header: &Header, path: &Path) -> Result<()> {
-    let needed = npy::descr(buffer.ty);
+    let needed = descr(buffer.ty);
     // A buffer of u8 is raw bytes.
     if buffer.ty == Type::U8 || header.descr == needed {
         return Ok(());

@@ -52,6 +52,14 @@ pub fn unused<'m>(metadata: &BTreeMap<&'m str, &'m str>) -> Vec<(&'m str, &'m st
         .collect()
 }
 
+/// Lists of numbers that exporters write with three decimals.
+const ROUNDED: [&str; 4] = [
+    "joint_stiffness",
+    "joint_damping",
+    "default_joint_pos",
+    "action_scale",
+];
+
 /// The contract of a file with mjlab's keys. A term is made of the channels with its name: `T`, or
 /// all that begin with `T.`; `joint_pos` and `joint_vel` of `joint_pos.JOINT` in the order of the
 /// file's joints, and `actions` is the previous action. The file lists all joints, and scales and
@@ -93,9 +101,19 @@ pub fn contract(
             text.split(';').map(|text| number(key, text)).collect()
         })
     };
+    let mut assumed = vec!["the metadata states no rate: the policy runs at the body's".to_owned()];
+    let rounded: Vec<&str> = ROUNDED
+        .into_iter()
+        .filter(|key| list(key).iter().any(|text| has_three_decimals(text)))
+        .collect();
+    if !rounded.is_empty() {
+        assumed.push(format!(
+            "{} are rounded to 3 decimals in the metadata; the training's own files have all digits",
+            rounded.join(", ")
+        ));
+    }
     let names = list("observation_names");
     let joints: Vec<String> = list(JOINTS).into_iter().map(str::to_owned).collect();
-    let mut assumed = Vec::new();
     let mut observation = Vec::new();
     for (index, name) in names.iter().enumerate() {
         let source = match *name {
@@ -170,6 +188,12 @@ pub fn contract(
         origin: origin.to_owned(),
         ..Contract::default()
     })
+}
+
+/// Whether a number is written with three decimals, as exporters round it.
+fn has_three_decimals(text: &str) -> bool {
+    text.split_once('.')
+        .is_some_and(|(_, decimals)| decimals.len() == 3)
 }
 
 /// The joints that the policy drives: those of which a body has an action, all if it has none.

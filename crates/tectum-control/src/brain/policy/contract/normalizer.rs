@@ -69,7 +69,7 @@ impl Normalizer {
         let file = text::name(
             &mut table,
             "file",
-            "a JSON file with the statistics, next to the contract",
+            "a JSON or NPZ file with the statistics, next to the contract",
         )?;
         let mut statistics = Vec::new();
         for (key, about) in [
@@ -169,8 +169,32 @@ impl Normalizer {
     }
 }
 
-/// The numbers of an array of a JSON file; `place` is its path of keys, with dots.
+/// The numbers of an array of a file: of NPZ by its name, of JSON by its path of keys, with dots.
 fn array_of(path: &Path, place: &str) -> Result<Vec<f64>> {
+    match path.extension() {
+        Some(ending) if ending.eq_ignore_ascii_case("npz") => array_of_npz(path, place),
+        _ => array_of_json(path, place),
+    }
+}
+
+fn array_of_npz(path: &Path, name: &str) -> Result<Vec<f64>> {
+    let arrays = tectum_onnx::read_npz(path)?;
+    let Some((_, array)) = arrays.iter().find(|(known, _)| known == name) else {
+        let known: Vec<&str> = arrays.iter().map(|(name, _)| name.as_str()).collect();
+        return Err(Error::data(format!(
+            "{} has no array {name:?}; it has {}",
+            path.display(),
+            known.join(", ")
+        )));
+    };
+    let numbers = array.to_f64();
+    if numbers.is_empty() {
+        return Err(Error::data(format!("{}: {name} is empty", path.display())));
+    }
+    Ok(numbers)
+}
+
+fn array_of_json(path: &Path, place: &str) -> Result<Vec<f64>> {
     let text = std::fs::read_to_string(path).map_err(|error| Error::io(path.display(), error))?;
     let root: Value = serde_json::from_str(&text).map_err(|error| {
         Error::data(format!("{} is no JSON: {error}", path.display())).with_source(error)

@@ -2,8 +2,7 @@
 
 use std::path::Path;
 
-use tectum::{Error, Result};
-use tectum_programs::Type;
+use crate::error::{Error, Result};
 
 const MAGIC: &[u8; 6] = b"\x93NUMPY";
 /// Headers are padded so that the numbers begin at a multiple of this.
@@ -16,23 +15,6 @@ pub struct Header {
     pub descr: String,
     /// The sizes, slowest first.
     pub shape: Vec<u64>,
-}
-
-/// NumPy's element type for a buffer's type; bf16, which NumPy lacks, is stored as its bits.
-pub fn descr(ty: Type) -> &'static str {
-    match ty {
-        Type::I8 => "|i1",
-        Type::I16 => "<i2",
-        Type::I32 => "<i4",
-        Type::I64 => "<i8",
-        Type::U8 => "|u1",
-        Type::U16 | Type::Bf16 => "<u2",
-        Type::U32 => "<u4",
-        Type::U64 => "<u8",
-        Type::F16 => "<f2",
-        Type::F32 => "<f4",
-        Type::F64 => "<f8",
-    }
 }
 
 /// Reads a file: its header and the bytes of its elements.
@@ -48,6 +30,9 @@ pub fn read(path: &Path) -> Result<(Header, Vec<u8>)> {
 }
 
 /// The header of a file's bytes, and where its elements begin.
+///
+/// # Errors
+/// The reason, for other files and other layouts than little-endian numbers in C order.
 pub fn parse(bytes: &[u8]) -> std::result::Result<(Header, usize), String> {
     let rest = bytes
         .strip_prefix(MAGIC)
