@@ -44,6 +44,7 @@ pub mod control;
 mod disturbances;
 pub mod equations;
 mod instances;
+mod message;
 pub mod motors;
 pub mod mujoco;
 pub mod names;

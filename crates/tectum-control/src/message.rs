@@ -29,8 +29,6 @@
 //! true, `data` has the bytes in C order, `dtype` is a code of NumPy, `shape` a list of sizes. The
 //! codes are those of [`ElementType`]; all others are refused.
 
-mod body;
-
 use std::io::{Read, Write};
 
 use rmpv::Value;
@@ -338,6 +336,12 @@ impl Message {
     pub fn with_array(self, name: &str, array: &Array) -> Self {
         let value = array.to_value();
         self.with(name, value)
+    }
+
+    /// The message with a map, the fields of another message.
+    #[must_use]
+    pub fn with_map(self, name: &str, map: Self) -> Self {
+        self.with(name, Value::Map(map.0))
     }
 
     /// The message with a table of settings.

@@ -208,7 +208,7 @@ fn contracts_that_do_not_fit_are_refused_each_with_its_reason() {
         (
             &mlp,
             format!("{all}chanels = [\"position\"]\n{action}"),
-            ":3: unknown key \"chanels\", perhaps \"channels\"; known: channels, as, source, value, network, input, function, quaternion, unit, offset, clip, scale, apply, history, order, fill, fill_value, round",
+            ":3: unknown key \"chanels\", perhaps \"channels\"; known: channels, as, source, value, network, input, function, quaternion, axes, unit, offset, clip, scale, apply, history, order, fill, fill_value, round",
         ),
         (
             &mlp,

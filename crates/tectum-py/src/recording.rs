@@ -131,7 +131,8 @@ impl Recording {
         })
     }
 
-    /// Draws each channel over time by matplotlib, and returns the figure.
+    /// Draws each channel over time by matplotlib, and returns the figure, which pyplot keeps until
+    /// `matplotlib.pyplot.close(figure)`.
     fn plot<'py>(this: &Bound<'py, Self>) -> PyResult<Bound<'py, PyAny>> {
         this.py()
             .import("tectum.plots")?

@@ -1563,7 +1563,7 @@ class Recording:
         """
     def plot(self, /) -> Any:
         """
-        Draws each channel over time by matplotlib, and returns the figure.
+        Draws each channel over time by matplotlib, and returns the figure, which pyplot keeps until `matplotlib.pyplot.close(figure)`.
         """
     @property
     def rewards(self, /) -> NDArray[np.float64]:
@@ -1674,7 +1674,7 @@ class Run:
         """
     def plot(self, /) -> Any:
         """
-        Draws each channel over time by matplotlib, and returns the figure.
+        Draws each channel over time by matplotlib, and returns the figure, which pyplot keeps until `matplotlib.pyplot.close(figure)`.
         """
     @property
     def receipt(self, /) -> Receipt:

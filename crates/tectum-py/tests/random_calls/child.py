@@ -9,6 +9,7 @@ import pathlib
 import re
 import resource
 import signal
+import sys
 import time
 
 import arguments
@@ -108,12 +109,19 @@ def run(job):
                 del result
                 if outcome != "ended" and " := " in text:
                     sequence.objects.pop(text.split(" := ")[0], None)
-            KEPT.clear()
             del sequence
-            gc.collect()
+            clean()
             summarize()
     summarize()
     os.write(log, b"== end\n")
+
+
+def clean():
+    """Frees what calls left: matplotlib keeps each figure until it is closed."""
+    KEPT.clear()
+    with contextlib.suppress(KeyError):
+        sys.modules["matplotlib.pyplot"].close("all")
+    gc.collect()
 
 
 def resident():
@@ -140,9 +148,8 @@ def repeat_calls(job, caller, report):
         names = dict(vars(arguments))
         for text in texts:
             caller.evaluate(text, names)
-        KEPT.clear()
         del names
-        gc.collect()
+        clean()
         if (repetition + 1) % (repetitions // GROWTH_SAMPLES) == 0:
             samples.append(resident())
         if time.monotonic() - started > job["seconds"]:

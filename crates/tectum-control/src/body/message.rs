@@ -3,8 +3,8 @@
 use rmpv::Value;
 use tectum::{Error, Result};
 
-use super::{Array, ElementType, Message};
-use crate::body::{ActionChannel, BodySpec, ChannelKind, ObservationChannel};
+use super::{ActionChannel, BodySpec, ChannelKind, ObservationChannel};
+use crate::message::{Array, ElementType, Message};
 
 impl BodySpec {
     /// Reads the constants of a body from a message of the type `spec`.
@@ -121,7 +121,7 @@ impl BodySpec {
         if arrays == Message::default() {
             message
         } else {
-            message.with("arrays", Value::Map(arrays.0))
+            message.with_map("arrays", arrays)
         }
     }
 }
@@ -233,7 +233,7 @@ mod tests {
         let message = || Message::new("observation", 1).with_array("observation", &numbers);
         let with = |array: Array| {
             let arrays = Message::default().with_array("camera", &array);
-            message().with("arrays", Value::Map(arrays.0))
+            message().with_map("arrays", arrays)
         };
         let few = Message::new("observation", 1).with_array("observation", &Array::of_f32(&[0.0]));
         for (message, reason) in [
