@@ -66,6 +66,9 @@ time_limit = 1000
 python = ".venv/bin/python3"
 wait = 60.0
 
+[body.cameras]
+track = [64, 64]
+
 [body.noise]
 position = 0.005
 velocity = 0.005
