@@ -23,6 +23,7 @@ use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
 use crate::body::Body;
 use crate::body::equations::PLANT_FILE;
+use crate::body::link::LinkSummary;
 use crate::body::mujoco::FILES_FILE;
 use crate::body::task::Measure;
 use crate::closed_loop::{
@@ -175,6 +176,9 @@ pub struct RunSummary {
     /// What the operating system granted for the loop's threads and memory, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real_time: Option<GrantedRealTime>,
+    /// The connection of a body outside of the process, since this process began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkSummary>,
     /// The tick from which the body got its safe action because a limit was passed or the switch
     /// was pressed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -274,6 +278,7 @@ impl RunSummary {
             motor_deadline_misses: inner.map(|inner| inner.missed),
             motor_lateness_ms: inner.map(|inner| inner.lateness.percentiles()),
             real_time,
+            link: outcome.workload.link.clone(),
             emergency_stop_tick: outcome.stopped_at_tick,
             total_reward: outcome.metrics.total_reward,
             learning: outcome.learning,

@@ -17,6 +17,7 @@ use toml::Table;
 
 use self::observer::Observer;
 use super::control::{Linear, LqrWeights, Regulator};
+use super::family::Family;
 pub use super::settings::PLANT_FILE;
 use super::settings::{BodySettings, CustomSettings, PlantSettings};
 use super::task::{Measure, Task};
@@ -75,6 +76,9 @@ pub struct EquationSettings {
 pub(crate) fn default_settings(name: &str) -> Result<BodySettings> {
     if name.starts_with(mujoco::PREFIX) {
         return mujoco::default_settings(name);
+    }
+    if let Some(settings) = Family::default_settings(name) {
+        return settings;
     }
     let custom = name
         .ends_with(ENDING)
