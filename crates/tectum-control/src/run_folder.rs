@@ -23,7 +23,7 @@ use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
 use crate::body::Body;
 use crate::body::equations::PLANT_FILE;
-use crate::body::link::LinkSummary;
+use crate::body::link::{LINK_FILE, LinkSummary};
 use crate::body::mujoco::FILES_FILE;
 use crate::body::task::Measure;
 use crate::closed_loop::{
@@ -52,7 +52,7 @@ pub const TRACE_FILE: &str = "trace.mcap";
 pub const SNAPSHOT_FILE: &str = "snapshot.safetensors";
 
 /// The files of a folder and what they hold.
-pub const FILES: [(&str, &str); 7] = [
+pub const FILES: [(&str, &str); 8] = [
     (SCENARIO_FILE, "the scenario as it ran, overrides applied"),
     (
         PLANT_FILE,
@@ -61,6 +61,10 @@ pub const FILES: [(&str, &str); 7] = [
     (
         FILES_FILE,
         "the files of a MuJoCo body with their hashes; a run that is continued or repeated needs them unchanged",
+    ),
+    (
+        LINK_FILE,
+        "what a body outside of the process stated of itself; a repeated run reads it, and the recording in place of the body",
     ),
     (
         RECEIPT_FILE,

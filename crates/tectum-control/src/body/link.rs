@@ -3,6 +3,9 @@
 use serde::Serialize;
 use tectum::{Latency, LatencyHistogram};
 
+/// What a body outside of the process stated of itself, in a run folder.
+pub const LINK_FILE: &str = "body.link";
+
 /// How the connection is in a period.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
