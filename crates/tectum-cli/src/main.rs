@@ -29,6 +29,8 @@ mod reference;
 mod run;
 mod sample;
 mod scenario;
+#[cfg(feature = "link")]
+mod serve;
 mod table;
 mod threads;
 mod train;
@@ -65,6 +67,8 @@ enum Command {
     Init(init::InitArgs),
     Embed(embed::EmbedArgs),
     Generate(generate::GenerateArgs),
+    #[cfg(feature = "link")]
+    Serve(serve::ServeArgs),
     Train(train::TrainArgs),
     Plot(plots::PlotArgs),
     Export(export::ExportArgs),
@@ -79,7 +83,7 @@ enum Command {
 fn main() -> ExitCode {
     keep_driver_quiet();
     let Cli { messages, command } = usage::parse();
-    let result = messages.apply().and_then(|()| match command {
+    let result = messages.apply().and_then(|()| register()).and_then(|()| match command {
         Command::Run(args) => run::run(&args),
         Command::Devices(args) => devices::devices(&args),
         Command::Check(args) => check::check(&args),
@@ -90,6 +94,8 @@ fn main() -> ExitCode {
         Command::Init(args) => init::init(&args),
         Command::Embed(args) => embed::embed(&args),
         Command::Generate(args) => generate::generate(&args),
+        #[cfg(feature = "link")]
+        Command::Serve(args) => serve::serve(&args),
         Command::Train(args) => train::train(&args),
         Command::Plot(args) => plots::plot(&args),
         Command::Export(args) => export::export(&args),
@@ -104,6 +110,13 @@ fn main() -> ExitCode {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error),
     }
+}
+
+/// Adds what crates above the library of scenarios know to them.
+fn register() -> tectum::Result<()> {
+    #[cfg(feature = "link")]
+    tectum_link::register()?;
+    Ok(())
 }
 
 /// Starts the command again with Mesa's layer of device selection switched off, where it would
