@@ -62,7 +62,7 @@ use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, 
 use self::film::Filmed;
 use self::guard::{Guard, Guarded};
 use self::injection::{BrainFaults, FaultyBody, pending};
-use crate::body::link::{LinkMetrics, LinkState, LinkStatus};
+use crate::body::link::{LinkMetrics, LinkStatus};
 use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec, Command, InnerPeriods, Step};
 use crate::brain::{Brain, StandIn};

@@ -291,10 +291,8 @@ impl Mailbox {
             observed
         });
         let answers = observed.as_ref().and_then(|observed| observed.answers);
-        let sent_ns = |number| {
-            let sent = state.sent.iter().find(|(sent, _)| *sent == number);
-            sent.map(|(_, ns)| *ns)
-        };
+        let sent = state.sent.iter();
+        let sent = sent.copied().find(|(sent, _)| Some(*sent) == answers);
         Taken {
             seen: Seen {
                 connection: state.connection,
@@ -302,7 +300,7 @@ impl Mailbox {
                 arrived_ns: observed.as_ref().map(|observed| observed.arrived_ns),
                 is_armed: std::mem::take(&mut state.is_armed),
             },
-            action_sent_ns: answers.and_then(sent_ns),
+            action_sent_ns: sent.map(|(_, sent_ns)| sent_ns),
             observed,
             network_ns: state.network_ns.take(),
             counts: state.counts,

@@ -55,16 +55,24 @@ impl Replay {
     /// # Errors
     /// `Data` for a recording of another body.
     pub fn new(trace: Trace, spec: BodySpec) -> Result<Self> {
-        let expected: Vec<&str> = spec
-            .observation
-            .iter()
-            .map(|channel| channel.name.as_str())
-            .collect();
-        let is_whole = |tick: &TraceTick| tick.observation.len() == spec.observation_len();
-        if trace.observation_names != expected || !trace.ticks.iter().all(is_whole) {
+        let names = |is_array: bool| {
+            let channels = spec.observation.iter();
+            let channels = channels.filter(move |channel| channel.is_array() == is_array);
+            channels.map(|channel| channel.name.as_str())
+        };
+        let is_same = names(false).eq(trace.observation_names.iter())
+            && names(true).eq(trace.array_names.iter());
+        if !is_same {
+            let found: Vec<&str> = trace
+                .observation_names
+                .iter()
+                .chain(&trace.array_names)
+                .map(String::as_str)
+                .collect();
+            let expected: Vec<&str> = names(false).chain(names(true)).collect();
             return Err(Error::data(format!(
                 "it has the channels {}, the body {} has {}",
-                trace.observation_names.join(", "),
+                found.join(", "),
                 spec.name,
                 expected.join(", ")
             )));
@@ -87,12 +95,25 @@ impl Body for Replay {
     fn reset(&mut self, _seed: u64) {}
 
     fn observe(&self, observation: &mut [f32]) {
-        match self.ticks.get(self.tick) {
-            Some(tick) => {
-                let recorded = observation.iter_mut().zip(&tick.observation);
-                recorded.for_each(|(number, recorded)| *number = *recorded as f32);
+        observation.fill(f32::NAN);
+        let Some(tick) = self.ticks.get(self.tick) else {
+            return;
+        };
+        let (mut numbers, mut arrays) = (tick.observation.iter(), tick.arrays.iter());
+        for (channel, range) in self.spec.observation.iter().zip(self.spec.ranges()) {
+            let own = &mut observation[range];
+            if channel.is_array() {
+                let mut elements = Vec::with_capacity(own.len());
+                arrays
+                    .next()
+                    .into_iter()
+                    .for_each(|array| array.append_to(&mut elements));
+                own.iter_mut()
+                    .zip(elements)
+                    .for_each(|(own, element)| *own = element);
+            } else if let Some(number) = numbers.next() {
+                own[0] = *number as f32;
             }
-            None => observation.fill(f32::NAN),
         }
     }
 

@@ -89,7 +89,10 @@ impl Family {
             )));
         }
         let mut found = None;
-        for family in families.iter().filter(|family| section.has(family.key)) {
+        for family in families {
+            if !section.has(family.key) {
+                continue;
+            }
             let key = Key::new(family.key, family.about).or("none");
             let Some(Located { value, place }) = section.string(key)? else {
                 continue;
