@@ -586,11 +586,6 @@ impl ClosedLoop {
             false => ClockKind::Sim,
         };
         self.link = self.body.link(kind);
-        if let Some(link) = &self.link {
-            self.link_metrics
-                .get_or_insert_with(LinkMetrics::default)
-                .record(link);
-        }
     }
 
     /// Counts an answer, replaces a missing one with the safe action, and clamps it to the action's
@@ -709,6 +704,10 @@ impl ClosedLoop {
         };
         record.hash_into(&mut self.trace);
         sink.tick(&record)?;
+        if let Some(link) = &self.link {
+            let metrics = self.link_metrics.get_or_insert_with(LinkMetrics::default);
+            metrics.record(link);
+        }
         let ends_episode = step.ends_episode();
         let is_interrupted = held || fallback || ends_episode;
         self.controller.follow(&Passed {

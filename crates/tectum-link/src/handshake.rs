@@ -236,6 +236,8 @@ mod tests {
     fn an_answer_that_states_no_body_is_refused() {
         let spec = body("pendulum", None).expect("built in").spec().clone();
         let whole = spec.to_message(Message::new("spec", 1));
+        // A scale is not stated.
+        let spec = BodySpec::from_message("pendulum", &whole).expect("valid");
         assert_eq!(
             read(&whole, "pendulum").expect("a body"),
             Introduction {

@@ -18,6 +18,9 @@ use crate::supervisor::Seen;
 
 /// Messages besides actions that wait to be sent.
 const MAX_CONTROL: usize = 8;
+/// How far a number may be above the last one. A connection loses nothing, so that a number further
+/// above was changed on its way; those after it would all be late.
+const MAX_JUMP: u64 = 10_000;
 /// Actions whose time of sending is remembered.
 const MAX_SENT: usize = 64;
 
@@ -232,6 +235,8 @@ impl Mailbox {
             let mut state = self.lock();
             state.pace = Pace::RealTime { hold_ns };
             state.observed = None;
+            // The body's own numbers begin.
+            state.received = None;
             state.sequence += 1;
             state.min_answers = 0;
             state.add_start(hold_ns);
@@ -472,8 +477,13 @@ impl Mailbox {
                 state.reply = Some(message);
             }
             (Pace::RealTime { .. }, "observation") if number > state.received => {
-                state.received = number;
-                state.observe(&message, now_ns);
+                let jump = number.unwrap_or(0) - state.received.unwrap_or(0);
+                if jump > MAX_JUMP {
+                    state.counts.unreadable_messages += 1;
+                } else {
+                    state.received = number;
+                    state.observe(&message, now_ns);
+                }
             }
             _ => state.counts.repeated_messages += 1,
         }
@@ -646,6 +656,20 @@ mod tests {
     }
 
     #[test]
+    fn the_first_observation_in_real_time_is_used_whatever_was_answered_before() {
+        let mailbox = Mailbox::new();
+        mailbox.open(introduction()).expect("the first");
+        let answer = mailbox.request("reset", Duration::ZERO, |message| message);
+        assert!(answer.is_err(), "no answer in no time");
+        mailbox.receive(&observation(1, 0, 0.1), 1);
+        mailbox.start(HOLD_NS);
+        mailbox.receive(&observation(1, 0, 0.2), 2);
+        let mut latest = Vec::new();
+        assert!(mailbox.take(&mut latest).observed.is_some());
+        assert_eq!((latest[0], mailbox.counts().repeated_messages), (0.2, 0));
+    }
+
+    #[test]
     fn the_latest_action_is_sent_once() {
         let mailbox = running();
         for value in [0.1, 0.2, 0.3] {
@@ -725,11 +749,14 @@ mod tests {
     fn messages_that_cannot_be_read_are_counted_and_not_used() {
         let mailbox = running();
         let short = Message::new("observation", 1).with_array("observation", &Array::of_f32(&[1.0]));
-        for content in [vec![], vec![0xc1], short.to_bytes().expect("short")] {
+        let far = observation(MAX_JUMP + 1, 0, 0.5);
+        for content in [vec![], vec![0xc1], short.to_bytes().expect("short"), far] {
             mailbox.receive(&content, 1);
         }
         let taken = mailbox.take(&mut Vec::new());
         assert!(taken.observed.is_none());
-        assert_eq!(taken.counts.unreadable_messages, 3);
+        assert_eq!(taken.counts.unreadable_messages, 4);
+        mailbox.receive(&observation(2, 0, 0.5), 2);
+        assert!(mailbox.take(&mut Vec::new()).observed.is_some());
     }
 }

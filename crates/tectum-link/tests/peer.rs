@@ -3,7 +3,7 @@
 
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Condvar, Mutex};
 use std::time::{Duration, Instant};
 
 use tectum_control::body::{ActionChannel, Body, BodySpec, ObservationChannel, Step};
@@ -82,21 +82,37 @@ pub struct Received {
     pub numbers: Vec<f32>,
     pub is_safe: bool,
     pub connection: u64,
+    /// In real time: it was neither late nor repeated.
+    pub is_applied: bool,
 }
 
 /// A body at an address, until the test ends.
 pub struct Peer {
     pub address: SocketAddr,
-    pub received: Arc<Mutex<Vec<Received>>>,
+    log: Arc<Log>,
     orders: Sender<Order>,
+}
+
+/// What a peer received, and how many of its connections have ended.
+#[derive(Default)]
+struct Log {
+    state: Mutex<(Vec<Received>, u64, u64)>,
+    ended: Condvar,
 }
 
 type Socket = WebSocket<TcpStream>;
 
+/// What a number may be above the last one.
+const MAX_JUMP: u64 = 10_000;
+
 impl Peer {
     /// Listens on a free port of this machine.
     pub fn listen(body: Box<dyn Body>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").expect("a free port");
+        Self::listen_at(0, body)
+    }
+
+    pub fn listen_at(port: u16, body: Box<dyn Body>) -> Self {
+        let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
         let address = listener.local_addr().expect("bound");
         Self::run(address, body, move || {
             let (stream, _) = listener.accept().ok()?;
@@ -122,12 +138,12 @@ impl Peer {
         mut enter: impl FnMut() -> Option<Socket> + Send + 'static,
     ) -> Self {
         let (orders, inbox) = channel();
-        let received = Arc::new(Mutex::new(Vec::new()));
-        let log = received.clone();
+        let log = Arc::new(Log::default());
+        let own = log.clone();
         std::thread::spawn(move || {
             let mut host = Host {
                 body,
-                log,
+                log: own,
                 orders: inbox,
                 connection: 0,
                 mute_until: None,
@@ -135,14 +151,17 @@ impl Peer {
             loop {
                 if let Some(socket) = enter() {
                     host.connection += 1;
+                    host.log.state.lock().expect("no panic").1 = host.connection;
                     // The test sees what was received; how a connection ended does not matter.
                     let _ = host.talk(socket);
+                    host.log.state.lock().expect("no panic").2 = host.connection;
+                    host.log.ended.notify_all();
                 }
             }
         });
         Self {
             address,
-            received,
+            log,
             orders,
         }
     }
@@ -155,14 +174,18 @@ impl Peer {
         self.orders.send(order).expect("the peer runs");
     }
 
+    /// What it has received when all of its connections have ended.
     pub fn received(&self) -> Vec<Received> {
-        self.received.lock().expect("no panic").clone()
+        let state = self.log.state.lock().expect("no panic");
+        let is_open = |state: &mut (Vec<Received>, u64, u64)| state.1 > state.2;
+        let state = self.log.ended.wait_while(state, is_open);
+        state.expect("no panic").0.clone()
     }
 }
 
 struct Host {
     body: Box<dyn Body>,
-    log: Arc<Mutex<Vec<Received>>>,
+    log: Arc<Log>,
     orders: Receiver<Order>,
     connection: u64,
     mute_until: Option<Instant>,
@@ -222,14 +245,18 @@ impl Host {
             }
             Err(error) => return Err(error.into()),
         };
-        let message = Message::parse(&content).expect("a message of the loop");
+        // A network may have changed it.
+        let Ok(message) = Message::parse(&content) else {
+            return Ok(None);
+        };
         let numbers = message.array("action").ok().and_then(|array| array.to_f32());
-        self.log.lock().expect("no panic").push(Received {
+        self.log.state.lock().expect("no panic").0.push(Received {
             kind: message.kind().to_owned(),
             sequence: message.sequence().unwrap_or(0),
             numbers: numbers.unwrap_or_default(),
             is_safe: message.flag("safe").unwrap_or(false),
             connection: self.connection,
+            is_applied: false,
         });
         Ok(Some(message))
     }
@@ -270,15 +297,21 @@ impl Host {
             }
             while let Some(message) = self.read(&mut socket)? {
                 let number = message.sequence().unwrap_or(0);
-                // The peer applies nothing late or twice either.
-                if number <= applied {
+                // The peer applies nothing late or twice either, and no number that was changed.
+                if number <= applied || number > applied + MAX_JUMP {
                     continue;
                 }
                 applied = number;
+                if let Some(last) = self.log.state.lock().expect("no panic").0.last_mut() {
+                    last.is_applied = true;
+                }
                 match message.kind() {
                     "action" => {
                         let numbers = message.array("action").ok().and_then(|array| array.to_f32());
-                        action = numbers.unwrap_or_default();
+                        let count = self.body.spec().action.len();
+                        if let Some(numbers) = numbers.filter(|numbers| numbers.len() == count) {
+                            action = numbers;
+                        }
                         answers = number;
                     }
                     "reset" => {

@@ -73,7 +73,6 @@ fn keys_that_do_not_fit_are_refused() {
         ),
         ("remote = \"http://127.0.0.1:1\"", "ws://HOST:PORT is needed"),
         ("remote = \"ws://192.0.2.1:1\"", "needs a token"),
-        ("remote = \"ws://127.0.0.1:1\"\nchannels = 3", "unknown key"),
         ("listen = \"ws://127.0.0.1:0\"\nwait = 0.05", "no connection, within 0.05 s"),
     ] {
         let error = scenario(keys, "sim").expect_err(reason).to_string();
