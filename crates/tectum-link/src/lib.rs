@@ -68,3 +68,7 @@ pub use remote_body::{ArmSwitch, RemoteBody};
 pub use scenario::{RemoteSettings, register};
 pub use serve::{ServeCounts, ServeSettings, Served, Server};
 pub use token::Token;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct PageExamples;

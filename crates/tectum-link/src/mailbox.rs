@@ -749,7 +749,7 @@ mod tests {
     fn messages_that_cannot_be_read_are_counted_and_not_used() {
         let mailbox = running();
         let short = Message::new("observation", 1).with_array("observation", &Array::of_f32(&[1.0]));
-        let far = observation(MAX_JUMP + 1, 0, 0.5);
+        let far = observation(MAX_JUMP + 2, 0, 0.5);
         for content in [vec![], vec![0xc1], short.to_bytes().expect("short"), far] {
             mailbox.receive(&content, 1);
         }

@@ -1,8 +1,8 @@
-//! A body in a process of its own, which is stopped or killed.
+//! A body in a process of its own, which is stopped or killed. The process is this program again,
+//! with the variable `TECTUM_LINK_BODY_PORT`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
 use std::ops::ControlFlow;
-use std::path::PathBuf;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 use tectum::{Device, Result};
@@ -13,12 +13,32 @@ use tectum_control::clock::ClockKind;
 use tectum_control::closed_loop::{ClosedLoop, LoopSettings, Sink, TickRecord};
 use tectum_link::{Address, LinkSettings, Reach, RemoteBody};
 
-/// The program `examples/drift.rs`, which cargo builds with the tests.
-fn program() -> PathBuf {
-    let test = std::env::current_exe().expect("this program");
-    let folder = test.parent().and_then(|deps| deps.parent());
-    folder.expect("a target folder").join("examples/drift")
+use crate::peer::{Drift, Order, Peer};
+
+/// The variable with the port of a body, 0 for any free one.
+const PORT: &str = "TECTUM_LINK_BODY_PORT";
+
+/// The body, where this program is the other process: it prints its address and reads the word
+/// `arm` from its input, until it is killed. In the tests, what it is made of.
+#[test]
+fn a_body_drifts_to_the_end_of_its_episode() {
+    let mut drift = Drift::new(0.02);
+    let Some(port) = std::env::var(PORT).ok().and_then(|port| port.parse().ok()) else {
+        let steps = (1..).find(|_| drift.step(&[5.0]).ends_episode());
+        assert_eq!(steps, Some(11), "0.1 m in each step, and beyond 1 m");
+        return;
+    };
+    let peer = Peer::listen_at(port, Box::new(drift));
+    println!("\n{MARK}{}", peer.address);
+    for line in std::io::stdin().lock().lines() {
+        if line.is_ok_and(|line| line == "arm") {
+            peer.order(Order::Arm);
+        }
+    }
 }
+
+/// What precedes the address in its output.
+const MARK: &str = "body at ";
 
 struct Process {
     child: Child,
@@ -28,18 +48,20 @@ struct Process {
 
 impl Process {
     fn start(port: &str) -> Self {
-        let mut child = Command::new(program())
-            .arg(port)
+        let program = std::env::current_exe().expect("this program");
+        let mut child = Command::new(program)
+            .args(["processes::a_body_drifts_to_the_end_of_its_episode", "--exact", "--nocapture"])
+            .env(PORT, port)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
-            .expect("cargo builds examples with tests");
+            .expect("this program");
         let output = child.stdout.take().expect("piped");
-        let mut address = String::new();
-        BufReader::new(output).read_line(&mut address).expect("an address");
+        let mut lines = BufReader::new(output).lines().map_while(std::result::Result::ok);
+        let address = lines.find_map(|line| line.strip_prefix(MARK).map(str::to_owned));
         Self {
             input: child.stdin.take().expect("piped"),
-            address: address.trim().to_owned(),
+            address: address.expect("it prints its address"),
             child,
         }
     }

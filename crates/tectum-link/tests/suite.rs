@@ -1,6 +1,7 @@
 //! The integration tests, in one program.
 
 mod faulty_network;
+mod gymnasium;
 mod lockstep;
 mod openpi;
 mod peer;
@@ -8,5 +9,6 @@ mod peer;
 mod processes;
 mod proxy;
 mod real_time;
+mod robots_page;
 mod scenarios;
 mod serving;
