@@ -48,7 +48,11 @@
 //! | tokens, origins, sizes, rates and numbers of clients | `tests/serving.rs` |
 
 mod address;
+#[cfg(feature = "bench")]
+mod bench;
 mod client;
+#[cfg(test)]
+mod fuzz;
 mod handshake;
 mod io_thread;
 mod link;
@@ -63,6 +67,8 @@ mod supervisor;
 mod token;
 
 pub use address::Address;
+#[cfg(feature = "bench")]
+pub use bench::{exchanges, suite as bench_suite};
 pub use link::{LinkSettings, Reach};
 pub use remote_body::{ArmSwitch, RemoteBody};
 pub use scenario::{RemoteSettings, register};

@@ -18,7 +18,7 @@ use crate::handshake::{Stated, StatedChannel};
 use crate::replay::{Replay, Still};
 use crate::{Address, LinkSettings, Reach, RemoteBody, Token};
 
-mod file;
+pub(crate) mod file;
 
 /// How the names of bodies begin that we connect to, and of those that connect to us.
 const CONNECT: &str = "ws://";

@@ -18,7 +18,7 @@
 //! with `error`, and the session continues; in openpi's protocol it is a text frame, and the
 //! connection ends with the code 1011.
 
-mod openpi;
+pub(crate) mod openpi;
 mod rate;
 mod session;
 

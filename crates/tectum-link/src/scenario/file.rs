@@ -6,7 +6,7 @@ use tectum_control::message::{Array, Message};
 use toml::{Table, Value};
 
 /// The constants of a body as a TOML document.
-pub(super) fn write(spec: &BodySpec, peer: &str) -> String {
+pub(crate) fn write(spec: &BodySpec, peer: &str) -> String {
     let channel = |name: &str, unit: &str, [low, high]: [f32; 2]| {
         Table::from_iter([
             ("name".to_owned(), name.into()),
@@ -44,7 +44,7 @@ pub(super) fn write(spec: &BodySpec, peer: &str) -> String {
 ///
 /// # Errors
 /// `Data` for another document.
-pub(super) fn read(text: &str, name: &str) -> Result<(BodySpec, String)> {
+pub(crate) fn read(text: &str, name: &str) -> Result<(BodySpec, String)> {
     let mut table: Table = text
         .parse()
         .map_err(|source| Error::data("it is not TOML").with_source(source))?;

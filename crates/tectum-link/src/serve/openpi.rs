@@ -24,7 +24,7 @@ const PROMPT: &str = "prompt";
 /// # Errors
 /// `Data` naming the key that is unknown, states a channel again, or has another length, shape or
 /// type; naming a channel that is not stated, or is not finite.
-pub(super) fn read(map: &Message, body: &BodySpec, observation: &mut [f32]) -> Result<()> {
+pub(crate) fn read(map: &Message, body: &BodySpec, observation: &mut [f32]) -> Result<()> {
     let mut is_stated = vec![false; body.observation.len()];
     for key in map.names() {
         match key {
@@ -54,7 +54,7 @@ pub(super) fn read(map: &Message, body: &BodySpec, observation: &mut [f32]) -> R
 ///
 /// # Errors
 /// `Data` naming the channel.
-pub(super) fn require_finite(body: &BodySpec, observation: &[f32]) -> Result<()> {
+pub(crate) fn require_finite(body: &BodySpec, observation: &[f32]) -> Result<()> {
     let mut channels = body.observation.iter().zip(body.ranges());
     let found = channels.find(|(_, range)| {
         let mut elements = observation[range.clone()].iter();
@@ -69,7 +69,7 @@ pub(super) fn require_finite(body: &BodySpec, observation: &[f32]) -> Result<()>
 }
 
 /// The answer of a policy: a chunk of one row, and times.
-pub(super) fn answer(action: &[f32], infer_ms: f64, total_ms: Option<f64>) -> Message {
+pub(crate) fn answer(action: &[f32], infer_ms: f64, total_ms: Option<f64>) -> Message {
     let actions = Array {
         shape: vec![1, action.len()],
         ..Array::of_f32(action)
