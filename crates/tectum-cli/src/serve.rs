@@ -108,13 +108,22 @@ fn scenario(args: &ServeArgs) -> Result<Scenario> {
         (Workload::Plant, None) => Scenario::of_plant(&args.scenario)?,
         (Workload::Policy, Some(body)) => Scenario::of_policy(&args.scenario, body)?,
         (Workload::Policy, None) => {
-            return refused("a policy is served for a body: --body NAME, FILE.plant or mujoco:SCENE.xml");
+            return refused(
+                "a policy is served for a body: --body NAME, FILE.plant or mujoco:SCENE.xml",
+            );
         }
         (Workload::Plant, Some(_)) => return refused("a plant is the body itself, without --body"),
         (Workload::Genome, _) => {
-            return refused("a scenario states which areas of a genome are sensors and motors: [brain] genome = …");
+            return refused(
+                "a scenario states which areas of a genome are sensors and motors: [brain] genome = …",
+            );
         }
-        (kind, _) => return refused(&format!("it is {}, which answers no observations", kind.name())),
+        (kind, _) => {
+            return refused(&format!(
+                "it is {}, which answers no observations",
+                kind.name()
+            ));
+        }
     };
     scenario.warnings.iter().for_each(messages::warning);
     if let Some(body) = &args.body {
@@ -181,7 +190,10 @@ fn text(counts: &ServeCounts, receipt: &Receipt) -> String {
                 latency.p50, latency.p99, latency.max
             ),
         ),
-        row("refused", format!("{} clients, {} requests", counts.refused, counts.errors)),
+        row(
+            "refused",
+            format!("{} clients, {} requests", counts.refused, counts.errors),
+        ),
         row("receipt", line(receipt)),
     ];
     table(&rows)

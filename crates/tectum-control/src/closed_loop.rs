@@ -648,7 +648,9 @@ impl ClosedLoop {
     ) -> Result<()> {
         for _ in 0..periods.min(self.ticks - self.metrics.ticks) {
             self.read_link(clock);
-            let is_stopped = self.link.is_some_and(|link| link.state.stop_reason().is_some());
+            let is_stopped = self
+                .link
+                .is_some_and(|link| link.state.stop_reason().is_some());
             if self.settings.overrun == Overrun::Safe || is_stopped {
                 self.held.copy_from_slice(&self.spec.safe_action);
                 self.is_held_safe = true;

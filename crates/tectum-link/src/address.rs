@@ -84,8 +84,7 @@ impl Address {
 /// Whether a host is this machine.
 pub(crate) fn is_loopback_host(host: &str) -> bool {
     let host = host.trim_start_matches('[').trim_end_matches(']');
-    host.eq_ignore_ascii_case("localhost")
-        || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
+    host.eq_ignore_ascii_case("localhost") || host.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())
 }
 
 impl fmt::Display for Address {
@@ -110,7 +109,11 @@ mod tests {
             ("ws://localhost:1/", "ws://localhost:1", true),
             ("ws://[::1]:9000/a/b", "ws://[::1]:9000/a/b", true),
             ("ws://robot.local", "ws://robot.local:80", false),
-            ("ws://127.0.0.1.example.org:9", "ws://127.0.0.1.example.org:9", false),
+            (
+                "ws://127.0.0.1.example.org:9",
+                "ws://127.0.0.1.example.org:9",
+                false,
+            ),
             ("ws://0.0.0.0:9000", "ws://0.0.0.0:9000", false),
         ] {
             let address = Address::parse(text).expect(text);

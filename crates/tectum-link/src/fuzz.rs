@@ -123,7 +123,7 @@ fn messages_of_bodies_are_read_or_refused() {
             peer,
         };
         mailbox.open(body).expect("the first");
-        mailbox.start(100);
+        mailbox.start(100, 0);
         mailbox.receive(input, 1);
         let mut latest = Vec::new();
         let is_observed = mailbox.take(&mut latest).observed.is_some();

@@ -99,11 +99,19 @@ impl Link {
     /// # Errors
     /// `Invalid` for an address of another machine without a token, and for a body that differs;
     /// `Data` without a connection in time; `Io` with what the operating system reports.
-    pub fn open(name: &str, settings: LinkSettings, bound: &mut dyn FnMut(&Address)) -> Result<Self> {
+    pub fn open(
+        name: &str,
+        settings: LinkSettings,
+        bound: &mut dyn FnMut(&Address),
+    ) -> Result<Self> {
         Self::try_open(name, settings, bound).map_err(|error| error.at(format_args!("body {name}")))
     }
 
-    fn try_open(name: &str, settings: LinkSettings, bound: &mut dyn FnMut(&Address)) -> Result<Self> {
+    fn try_open(
+        name: &str,
+        settings: LinkSettings,
+        bound: &mut dyn FnMut(&Address),
+    ) -> Result<Self> {
         token::require_for(settings.reach.address(), settings.token.as_ref())?;
         let (mailbox, epoch, io) = (Arc::new(Mailbox::new()), Instant::now(), IoThread::start()?);
         let (entrance, address) = Entrance::new(&settings, &io)?;
@@ -208,7 +216,11 @@ struct Door {
 }
 
 /// Accepts a body, one at a time.
-async fn enter(State(door): State<Door>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
+async fn enter(
+    State(door): State<Door>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     if let Some(refusal) = refusal(&headers, door.token.as_ref()) {
         return refusal.into_response();
     }
@@ -298,12 +310,12 @@ impl Keeper {
             if self.send_all(socket).await? {
                 return Ok(());
             }
-            let watchdog_ns = self.mailbox.watchdog_ns();
-            let watchdog = watchdog_ns.map(|ns| self.epoch + Duration::from_nanos(ns));
+            let wake_ns = self.mailbox.wake_ns();
+            let wake = wake_ns.map(|ns| self.epoch + Duration::from_nanos(ns));
             tokio::select! {
                 frame = socket.receive() => self.receive(frame?, &mut pulse)?,
                 () = self.mailbox.outgoing.notified() => {}
-                () = until(watchdog) => {}
+                () = until(wake) => {}
                 _ = beat.tick() => {
                     let is_required = self.mailbox.is_real_time();
                     if let Some(ping) = pulse.beat(self.now_ns(), is_required)? {
@@ -321,7 +333,9 @@ impl Keeper {
             Frame::Binary(content) => self.mailbox.receive(&content, now_ns),
             Frame::Pong(content) => {
                 let network_ns = pulse.round_trip_ns(&content, now_ns);
-                network_ns.into_iter().for_each(|ns| self.mailbox.measured(ns));
+                network_ns
+                    .into_iter()
+                    .for_each(|ns| self.mailbox.measured(ns));
             }
             // Answered by the socket.
             Frame::Ping(_) => {}
@@ -392,7 +406,11 @@ impl Pulse {
     ///
     /// # Errors
     /// The reason of a connection that has delivered nothing for too long.
-    fn beat(&mut self, now_ns: u64, is_required: bool) -> std::result::Result<Option<Frame>, String> {
+    fn beat(
+        &mut self,
+        now_ns: u64,
+        is_required: bool,
+    ) -> std::result::Result<Option<Frame>, String> {
         if !is_required {
             self.heard_ns = now_ns;
             return Ok(None);

@@ -52,7 +52,15 @@ pub(crate) struct Observed {
 struct Action {
     numbers: Vec<f32>,
     is_safe: bool,
-    answers: Option<u64>,
+    answers: Option<Answers>,
+}
+
+/// The observation that an action answers.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) struct Answers {
+    pub sequence: u64,
+    /// From its arrival to its use: how much later the body could have sent it.
+    pub queue_ns: u64,
 }
 
 /// What the I/O thread sends next.
@@ -90,6 +98,8 @@ struct State {
     /// The answer of the body to the request with the number `sequence`.
     reply: Option<Message>,
     control: VecDeque<Message>,
+    /// When the first of them is sent, if it must wait.
+    start_ns: Option<u64>,
     action: Option<Action>,
     /// When the loop last gave an action that is not the safe one, until the watchdog replaces it.
     driven_ns: Option<u64>,
@@ -139,6 +149,7 @@ impl Mailbox {
                 scratch: Vec::new(),
                 reply: None,
                 control: VecDeque::new(),
+                start_ns: None,
                 action: None,
                 driven_ns: None,
                 sent: VecDeque::new(),
@@ -208,7 +219,12 @@ impl Mailbox {
     /// # Errors
     /// `Data` without an answer in time, after which the body cannot be used; what the body
     /// refuses; a connection that is lost.
-    pub fn request(&self, kind: &str, limit: Duration, fill: impl FnOnce(Message) -> Message) -> Result<Message> {
+    pub fn request(
+        &self,
+        kind: &str,
+        limit: Duration,
+        fill: impl FnOnce(Message) -> Message,
+    ) -> Result<Message> {
         let number = {
             let mut state = self.lock();
             state.sequence += 1;
@@ -219,7 +235,9 @@ impl Mailbox {
         };
         self.outgoing.notify_one();
         let reply = self.wait(limit, |state| {
-            state.reply.take_if(|reply| reply.sequence() == Some(number))
+            state
+                .reply
+                .take_if(|reply| reply.sequence() == Some(number))
         })?;
         reply.ok_or_else(|| {
             let limit_s = limit.as_secs_f64();
@@ -229,8 +247,8 @@ impl Mailbox {
         })
     }
 
-    /// Changes to real time, from which on the body sends observations without being asked.
-    pub fn start(&self, hold_ns: u64) {
+    /// Changes to real time: from `at_ns` on the body sends observations without being asked.
+    pub fn start(&self, hold_ns: u64, at_ns: u64) {
         {
             let mut state = self.lock();
             state.pace = Pace::RealTime { hold_ns };
@@ -239,6 +257,7 @@ impl Mailbox {
             state.received = None;
             state.sequence += 1;
             state.min_answers = 0;
+            state.start_ns = Some(at_ns);
             state.add_start(hold_ns);
         }
         self.outgoing.notify_one();
@@ -260,7 +279,14 @@ impl Mailbox {
 
     /// Puts an action in place of one that is not sent yet. An action for an earlier connection is
     /// not sent.
-    pub fn post_action(&self, now_ns: u64, connection: u64, numbers: &[f32], is_safe: bool, answers: Option<u64>) {
+    pub fn post_action(
+        &self,
+        now_ns: u64,
+        connection: u64,
+        numbers: &[f32],
+        is_safe: bool,
+        answers: Option<Answers>,
+    ) {
         {
             let mut state = self.lock();
             if !state.is_connected || state.connection != connection {
@@ -416,6 +442,7 @@ impl Mailbox {
         state.is_armed = false;
         state.control.clear();
         if let Pace::RealTime { hold_ns } = state.pace {
+            state.start_ns = None;
             state.sequence += 1;
             state.min_answers = 0;
             state.add_start(hold_ns);
@@ -515,11 +542,15 @@ impl Mailbox {
     /// What is sent next; nothing until [`Mailbox::outgoing`] or the watchdog's time.
     pub fn next(&self, now_ns: u64) -> Option<Outgoing> {
         let mut state = self.lock();
-        if let Some(message) = state.control.pop_front() {
-            return Some(Outgoing::Message(message));
-        }
         if state.is_closing {
             return Some(Outgoing::Close);
+        }
+        if state.start_ns.is_some_and(|start_ns| now_ns < start_ns) {
+            return None;
+        }
+        state.start_ns = None;
+        if let Some(message) = state.control.pop_front() {
+            return Some(Outgoing::Message(message));
         }
         if let Some(action) = state.action.take() {
             return Some(Outgoing::Message(state.send(&action, now_ns)));
@@ -534,9 +565,10 @@ impl Mailbox {
         Some(Outgoing::Message(state.send(&action, now_ns)))
     }
 
-    /// When the watchdog sends the safe action.
-    pub fn watchdog_ns(&self) -> Option<u64> {
-        self.lock().watchdog_ns()
+    /// When something is to be sent that no change announces: the start, or the watchdog's action.
+    pub fn wake_ns(&self) -> Option<u64> {
+        let state = self.lock();
+        state.start_ns.or(state.watchdog_ns())
     }
 
     /// The messages of an orderly end: the safe action, and the end.
@@ -582,7 +614,9 @@ impl State {
             .with_array("action", &Array::of_f32(&action.numbers))
             .with("safe", action.is_safe);
         match action.answers {
-            Some(number) => message.with("answers", number),
+            Some(Answers { sequence, queue_ns }) => message
+                .with("answers", sequence)
+                .with("age", queue_ns as f64 / 1e9),
             None => message,
         }
     }
@@ -611,7 +645,7 @@ mod tests {
     fn running() -> Mailbox {
         let mailbox = Mailbox::new();
         mailbox.open(introduction()).expect("the first");
-        mailbox.start(HOLD_NS);
+        mailbox.start(HOLD_NS, 0);
         assert_eq!(sent(&mailbox, 0).as_deref(), Some("start"));
         mailbox
     }
@@ -642,17 +676,27 @@ mod tests {
         }
         let taken = mailbox.take(&mut latest);
         let observed = taken.observed.expect("one");
-        assert_eq!((latest[0], observed.sequence, observed.arrived_ns), (0.4, 4, 40));
+        assert_eq!(
+            (latest[0], observed.sequence, observed.arrived_ns),
+            (0.4, 4, 40)
+        );
         // The rewards of those that were replaced are part of the period.
         assert_eq!(observed.reward, 3.0);
         let counts = taken.counts;
         assert_eq!(
-            (counts.observations, counts.replaced_observations, counts.repeated_messages),
+            (
+                counts.observations,
+                counts.replaced_observations,
+                counts.repeated_messages
+            ),
             (3, 2, 3)
         );
         assert!(mailbox.take(&mut latest).observed.is_none());
         mailbox.receive(&observation(4, 0, 0.5), 50);
-        assert!(mailbox.take(&mut latest).observed.is_none(), "a repeated one after its use");
+        assert!(
+            mailbox.take(&mut latest).observed.is_none(),
+            "a repeated one after its use"
+        );
     }
 
     #[test]
@@ -662,7 +706,7 @@ mod tests {
         let answer = mailbox.request("reset", Duration::ZERO, |message| message);
         assert!(answer.is_err(), "no answer in no time");
         mailbox.receive(&observation(1, 0, 0.1), 1);
-        mailbox.start(HOLD_NS);
+        mailbox.start(HOLD_NS, 0);
         mailbox.receive(&observation(1, 0, 0.2), 2);
         let mut latest = Vec::new();
         assert!(mailbox.take(&mut latest).observed.is_some());
@@ -670,22 +714,44 @@ mod tests {
     }
 
     #[test]
+    fn the_start_is_sent_at_its_time() {
+        let mailbox = Mailbox::new();
+        mailbox.open(introduction()).expect("the first");
+        mailbox.start(HOLD_NS, 700);
+        mailbox.post_action(10, 1, &[0.0], true, None);
+        assert_eq!((sent(&mailbox, 699), mailbox.wake_ns()), (None, Some(700)));
+        assert_eq!(sent(&mailbox, 700).as_deref(), Some("start"));
+        assert_eq!(sent(&mailbox, 700).as_deref(), Some("action"));
+    }
+
+    #[test]
     fn the_latest_action_is_sent_once() {
         let mailbox = running();
         for value in [0.1, 0.2, 0.3] {
-            mailbox.post_action(0, 1, &[value], false, Some(1));
+            let answers = Answers {
+                sequence: 1,
+                queue_ns: 2_000_000,
+            };
+            mailbox.post_action(0, 1, &[value], false, Some(answers));
         }
         let Some(Outgoing::Message(message)) = mailbox.next(5) else {
             panic!("an action")
         };
         let numbers = message.array("action").expect("an array").to_f32();
         assert_eq!((message.kind(), numbers), ("action", Some(vec![0.3])));
+        assert_eq!(
+            (message.number("answers"), message.number("age")),
+            (Some(1.0), Some(0.002))
+        );
         assert_eq!(sent(&mailbox, 6), None);
         // Its time is found again when an observation answers it.
         let number = message.sequence().expect("a number");
         mailbox.receive(&observation(1, number, 0.0), 20);
         let taken = mailbox.take(&mut Vec::new());
-        assert_eq!((taken.action_sent_ns, taken.counts.replaced_actions), (Some(5), 2));
+        assert_eq!(
+            (taken.action_sent_ns, taken.counts.replaced_actions),
+            (Some(5), 2)
+        );
     }
 
     #[test]
@@ -693,17 +759,17 @@ mod tests {
         let mailbox = running();
         mailbox.post_action(1000, 1, &[0.3], false, None);
         assert_eq!(sent(&mailbox, 1000).as_deref(), Some("action"));
-        assert_eq!(mailbox.watchdog_ns(), Some(1000 + HOLD_NS));
+        assert_eq!(mailbox.wake_ns(), Some(1000 + HOLD_NS));
         assert_eq!(sent(&mailbox, 1000 + HOLD_NS - 1), None);
         let Some(Outgoing::Message(safe)) = mailbox.next(1000 + HOLD_NS) else {
             panic!("the safe action")
         };
         assert_eq!(safe.flag("safe"), Some(true));
-        assert_eq!((sent(&mailbox, 5000), mailbox.watchdog_ns()), (None, None));
+        assert_eq!((sent(&mailbox, 5000), mailbox.wake_ns()), (None, None));
         // The safe action of the loop needs no watchdog.
         mailbox.post_action(6000, 1, &[0.0], true, None);
         assert_eq!(sent(&mailbox, 6000).as_deref(), Some("action"));
-        assert_eq!(mailbox.watchdog_ns(), None);
+        assert_eq!(mailbox.wake_ns(), None);
     }
 
     #[test]
@@ -748,7 +814,8 @@ mod tests {
     #[test]
     fn messages_that_cannot_be_read_are_counted_and_not_used() {
         let mailbox = running();
-        let short = Message::new("observation", 1).with_array("observation", &Array::of_f32(&[1.0]));
+        let short =
+            Message::new("observation", 1).with_array("observation", &Array::of_f32(&[1.0]));
         let far = observation(MAX_JUMP + 2, 0, 0.5);
         for content in [vec![], vec![0xc1], short.to_bytes().expect("short"), far] {
             mailbox.receive(&content, 1);

@@ -11,7 +11,7 @@ use tectum_control::message::{Array, Message};
 
 use crate::Address;
 use crate::link::{Link, LinkSettings, unusable};
-use crate::mailbox::{Mailbox, Taken};
+use crate::mailbox::{Answers, Mailbox, Taken};
 use crate::supervisor::{Supervisor, hold_limit_ns};
 
 /// A body in another process.
@@ -27,12 +27,18 @@ pub struct RemoteBody {
     supervisor: Option<Supervisor>,
     /// The connection that the actions are for.
     connection: u64,
-    /// The number of the observation that the brain answers.
-    answers: Option<u64>,
+    /// The observation that the brain answers.
+    answers: Option<Answers>,
     action_sent_ns: Option<u64>,
     /// What the observations of this period report.
     reported: Step,
     is_failed: bool,
+}
+
+/// How long before a period its observation should arrive: a tenth of the period, at least 2 ms where
+/// half a period is more.
+fn lead_ns(period_ns: u64) -> u64 {
+    (period_ns / 10).max(2_000_000).min(period_ns / 2)
 }
 
 /// Arms a body again after a stop, from any thread.
@@ -158,7 +164,13 @@ impl RemoteBody {
         let (applied, refused) = self.applied(action);
         let (now_ns, connection) = (self.link.now_ns(), self.connection);
         let mailbox = &self.link.mailbox;
-        mailbox.post_action(now_ns, connection, &applied, is_safe || refused, self.answers);
+        mailbox.post_action(
+            now_ns,
+            connection,
+            &applied,
+            is_safe || refused,
+            self.answers,
+        );
         Step {
             refused,
             ..std::mem::take(&mut self.reported)
@@ -173,9 +185,12 @@ impl RemoteBody {
             let period_ns = (link.spec.dt_s * 1e9) as u64;
             let hold_s = link.settings.hold_s;
             let hold_ns = hold_s.map_or(hold_limit_ns(period_ns), |hold_s| (hold_s * 1e9) as u64);
-            link.mailbox.start(hold_ns);
+            // The first observation arrives just before the next period, and so do those after it.
+            let now_ns = link.now_ns();
+            let start_ns = now_ns + period_ns - lead_ns(period_ns);
+            link.mailbox.start(hold_ns, start_ns);
             *connection = link.mailbox.connection();
-            Supervisor::new(hold_ns, wait.as_nanos() as u64, *connection, link.now_ns())
+            Supervisor::new(hold_ns, wait.as_nanos() as u64, *connection, now_ns)
         })
     }
 
@@ -192,7 +207,10 @@ impl RemoteBody {
         let mut queue_ns = None;
         if let Some(observed) = observed {
             queue_ns = Some(now_ns.saturating_sub(observed.arrived_ns));
-            self.answers = Some(observed.sequence);
+            self.answers = queue_ns.map(|queue_ns| Answers {
+                sequence: observed.sequence,
+                queue_ns,
+            });
             self.action_sent_ns = action_sent_ns;
             self.reported = Step {
                 reward: observed.reward,

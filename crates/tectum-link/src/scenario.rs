@@ -142,8 +142,7 @@ impl RemoteSettings {
         let path = folder.join(LINK_FILE);
         let text =
             std::fs::read_to_string(&path).map_err(|source| Error::io(path.display(), source))?;
-        let (spec, peer) =
-            file::read(&text, name).map_err(|error| error.at(path.display()))?;
+        let (spec, peer) = file::read(&text, name).map_err(|error| error.at(path.display()))?;
         Ok(Self {
             keys,
             shared: Arc::new(Shared {
@@ -250,9 +249,12 @@ fn read_other_keys(section: &mut Section<'_, '_>) -> Result<Table> {
             keys.insert(key.to_owned(), value);
         });
     };
-    let period = Key::new("period", "time between two actions, compared with the body's")
-        .unit("s")
-        .or("the body's");
+    let period = Key::new(
+        "period",
+        "time between two actions, compared with the body's",
+    )
+    .unit("s")
+    .or("the body's");
     put("period", section.positive(period)?.map(Value::from));
     let wait = Key::new(
         "wait",
@@ -260,7 +262,10 @@ fn read_other_keys(section: &mut Section<'_, '_>) -> Result<Table> {
     )
     .unit("s")
     .or(WAIT_S);
-    put("wait", section.positive_up_to(wait, 86_400.0)?.map(Value::from));
+    put(
+        "wait",
+        section.positive_up_to(wait, 86_400.0)?.map(Value::from),
+    );
     let hold = Key::new(
         "hold",
         "how long the last action is held after the last observation, under clock `\"real\"`; then the body gets its safe action",
@@ -268,8 +273,11 @@ fn read_other_keys(section: &mut Section<'_, '_>) -> Result<Table> {
     .unit("s")
     .or("min(3 periods, 0.1 s), at least 1.5 periods");
     put("hold", section.positive_up_to(hold, 10.0)?.map(Value::from));
-    let token = Key::new("token_file", "file with the token that the connecting side shows")
-        .or("the variable TECTUM_TOKEN, if it is set");
+    let token = Key::new(
+        "token_file",
+        "file with the token that the connecting side shows",
+    )
+    .or("the variable TECTUM_TOKEN, if it is set");
     let token = section.string(token)?.map(|path| path.value.into());
     put("token_file", token);
     let safe = Key::new("safe_action", "safe action, compared with the body's")
@@ -286,14 +294,18 @@ fn read_channels(section: &mut Section<'_, '_>, kind: &str) -> Result<Option<Val
     let about = format!("Channels of the {kind} in order, compared with those of the body.");
     let mut channels = Vec::new();
     for mut channel in section.sections(Key::new(kind, &about))? {
-        let name = channel.required(Key::new("name", "name of the channel"))?.value;
+        let name = channel
+            .required(Key::new("name", "name of the channel"))?
+            .value;
         let mut table = Table::from_iter([("name".to_owned(), name.into())]);
         let unit = Key::new("unit", "unit of the channel").or("not compared");
         if let Some(unit) = channel.string(unit)? {
             table.insert("unit".to_owned(), unit.value.into());
         }
         for (name, about) in [("low", "lowest value"), ("high", "highest value")] {
-            let key = Key::new(name, about).unit("the channel's").or("not compared");
+            let key = Key::new(name, about)
+                .unit("the channel's")
+                .or("not compared");
             let bound = channel.within(key.values("a number"), f64::MIN..=f64::MAX)?;
             if let Some(bound) = bound {
                 table.insert(name.to_owned(), bound.into());
@@ -314,7 +326,10 @@ fn link_settings(name: &str, keys: &Table) -> Result<LinkSettings> {
         None => Reach::Connect(Address::parse(name)?),
     };
     let number = |key: &str| keys.get(key).and_then(Value::as_float);
-    let token = keys.get("token_file").and_then(Value::as_str).map(Path::new);
+    let token = keys
+        .get("token_file")
+        .and_then(Value::as_str)
+        .map(Path::new);
     Ok(LinkSettings {
         token: Token::find(token)?,
         wait: Duration::from_secs_f64(number("wait").unwrap_or(WAIT_S)),
@@ -328,8 +343,15 @@ fn stated(keys: &Table) -> Stated {
     let channels = |kind: &str| {
         let channels = keys.get(kind)?.as_array()?;
         let channel = |channel: &Value| StatedChannel {
-            name: channel.get("name").and_then(Value::as_str).unwrap_or("").to_owned(),
-            unit: channel.get("unit").and_then(Value::as_str).map(str::to_owned),
+            name: channel
+                .get("name")
+                .and_then(Value::as_str)
+                .unwrap_or("")
+                .to_owned(),
+            unit: channel
+                .get("unit")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
             low: channel.get("low").and_then(Value::as_float),
             high: channel.get("high").and_then(Value::as_float),
         };

@@ -168,7 +168,10 @@ impl Server {
         let mut session = tectum::Session::new(&served.device);
         if let Some(brain) = &*served.spare.lock().unwrap_or_else(PoisonError::into_inner) {
             session.uses_code(&brain.code());
-            brain.inputs().into_iter().for_each(|input| session.reads(input));
+            brain
+                .inputs()
+                .into_iter()
+                .for_each(|input| session.reads(input));
         }
         let records = Arc::new(Mutex::new(Records {
             counts: ServeCounts::default(),
@@ -252,7 +255,11 @@ impl Desk {
 }
 
 /// Accepts a client.
-async fn enter(State(desk): State<Desk>, headers: HeaderMap, upgrade: WebSocketUpgrade) -> Response {
+async fn enter(
+    State(desk): State<Desk>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
     if let Some(refusal) = refusal(&headers, desk.token.as_ref()) {
         desk.count(|counts| counts.refused += 1);
         return refusal.into_response();
@@ -341,4 +348,3 @@ async fn exchange(
         }
     }
 }
-

@@ -24,7 +24,10 @@ const MAX_CONNECTIONS: usize = 64;
 /// # Errors
 /// `Invalid` for an address that other machines reach, without a token; `Io` with what the
 /// operating system reports.
-pub(crate) fn bind(address: &Address, token: Option<&Token>) -> Result<(std::net::TcpListener, Address)> {
+pub(crate) fn bind(
+    address: &Address,
+    token: Option<&Token>,
+) -> Result<(std::net::TcpListener, Address)> {
     token::require_for(address, token)?;
     let failed = |source| Error::io(format!("address {address}"), source);
     let found: Vec<SocketAddr> = address
@@ -39,12 +42,11 @@ pub(crate) fn bind(address: &Address, token: Option<&Token>) -> Result<(std::net
 }
 
 /// Why a request is refused before its handshake; none if it is not.
-pub(crate) fn refusal(headers: &HeaderMap, token: Option<&Token>) -> Option<(StatusCode, &'static str)> {
-    let text = |name| {
-        headers
-            .get(name)
-            .map(|value| value.to_str().unwrap_or("?"))
-    };
+pub(crate) fn refusal(
+    headers: &HeaderMap,
+    token: Option<&Token>,
+) -> Option<(StatusCode, &'static str)> {
+    let text = |name| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     if text(ORIGIN).is_some_and(|origin| !is_local_origin(origin)) {
         return Some((
             StatusCode::FORBIDDEN,
@@ -124,13 +126,21 @@ pub(crate) struct Counted {
 }
 
 impl AsyncRead for Counted {
-    fn poll_read(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<std::io::Result<()>> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<std::io::Result<()>> {
         Pin::new(&mut self.stream).poll_read(cx, buffer)
     }
 }
 
 impl AsyncWrite for Counted {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<std::io::Result<usize>> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<std::io::Result<usize>> {
         Pin::new(&mut self.stream).poll_write(cx, bytes)
     }
 

@@ -160,9 +160,19 @@ mod tests {
 
     #[test]
     fn the_hold_limit_follows_from_the_period() {
-        for (period_ms, hold_ms) in [(1, 3), (20, 60), (33, 99), (50, 100), (100, 150), (1000, 1500)]
-        {
-            assert_eq!(hold_limit_ns(period_ms * MS), hold_ms * MS, "{period_ms} ms");
+        for (period_ms, hold_ms) in [
+            (1, 3),
+            (20, 60),
+            (33, 99),
+            (50, 100),
+            (100, 150),
+            (1000, 1500),
+        ] {
+            assert_eq!(
+                hold_limit_ns(period_ms * MS),
+                hold_ms * MS,
+                "{period_ms} ms"
+            );
         }
     }
 

@@ -15,7 +15,10 @@ const MAX_GROWTH_BYTES: u64 = 4 << 20;
 /// The memory of this process and its number of threads.
 fn measured() -> (u64, usize) {
     let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
-    let pages = statm.split_whitespace().nth(1).and_then(|pages| pages.parse::<u64>().ok());
+    let pages = statm
+        .split_whitespace()
+        .nth(1)
+        .and_then(|pages| pages.parse::<u64>().ok());
     let threads = std::fs::read_dir("/proc/self/task").map_or(0, Iterator::count);
     (4096 * pages.unwrap_or(0), threads)
 }
@@ -60,7 +63,13 @@ fn a_thousand_connections_leave_memory_flat() {
         (threads <= threads_before).then_some(threads)
     });
     let (after, _) = measured();
-    println!("1,000 connections: {} kB more, {threads:?} threads", after.saturating_sub(before) / 1024);
-    assert!(after < before + MAX_GROWTH_BYTES, "{before} to {after} bytes");
+    println!(
+        "1,000 connections: {} kB more, {threads:?} threads",
+        after.saturating_sub(before) / 1024
+    );
+    assert!(
+        after < before + MAX_GROWTH_BYTES,
+        "{before} to {after} bytes"
+    );
     assert!(server.counts().sessions > 0);
 }

@@ -64,7 +64,9 @@ struct Answered(Vec<f32>, u64);
 impl Sink for Answered {
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
         self.1 += 1;
-        let is_fresh = record.link.is_some_and(|link| link.state == LinkState::Fresh);
+        let is_fresh = record
+            .link
+            .is_some_and(|link| link.state == LinkState::Fresh);
         if is_fresh && !record.held {
             self.0.push(record.observation[0]);
         }
@@ -115,16 +117,25 @@ fn run(faults: Faults) -> (Answered, LinkSummary, Vec<Received>, u64) {
     );
     drop(closed_loop);
     let outcome = outcome.into_result().expect("no failure");
-    let link = outcome.workload.link.expect("a body outside of the process");
+    let link = outcome
+        .workload
+        .link
+        .expect("a body outside of the process");
     let counted = link.fresh_periods
         + link.held_periods
         + link.waiting_periods
         + link.stale_periods
         + link.disconnected_periods
         + link.disarmed_periods;
-    assert_eq!((outcome.metrics.ticks, counted, answered.1), (ticks, ticks, ticks));
+    assert_eq!(
+        (outcome.metrics.ticks, counted, answered.1),
+        (ticks, ticks, ticks)
+    );
     let (frames, faulty) = (&done.frames, &done.faults);
-    let (frames, faulty) = (frames.load(Ordering::Relaxed), faulty.load(Ordering::Relaxed));
+    let (frames, faulty) = (
+        frames.load(Ordering::Relaxed),
+        faulty.load(Ordering::Relaxed),
+    );
     println!("faulty network: {frames} frames, {faulty} of them with a fault: {link:?}");
     assert!(faulty > frames / 50, "{faulty} of {frames}");
     (answered, link, peer.received(), frames)
@@ -147,7 +158,11 @@ fn what_a_network_drops_delays_repeats_or_exchanges_is_not_applied_late_or_twice
         .iter()
         .filter(|received| received.kind == "action" && received.is_applied)
         .collect();
-    assert!(applied.windows(2).all(|pair| pair[0].sequence < pair[1].sequence));
+    assert!(
+        applied
+            .windows(2)
+            .all(|pair| pair[0].sequence < pair[1].sequence)
+    );
     let echoes: Vec<f32> = applied
         .iter()
         .filter(|action| !action.is_safe)

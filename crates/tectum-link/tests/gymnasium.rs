@@ -43,7 +43,9 @@ impl Example {
             .expect("an interpreter");
         let mut line = String::new();
         let output = child.stdout.take().expect("piped");
-        BufReader::new(output).read_line(&mut line).expect("an address");
+        BufReader::new(output)
+            .read_line(&mut line)
+            .expect("an address");
         let address = line.trim().rsplit(' ').next().expect("an address");
         Self {
             address: Address::parse(address).expect("an address"),
@@ -73,10 +75,14 @@ struct Periods {
 
 impl Sink for Periods {
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
-        let hex = |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
+        let hex =
+            |bytes: &[u8]| -> String { bytes.iter().map(|byte| format!("{byte:02x}")).collect() };
         let action: Vec<String> = record.action.iter().map(f32::to_string).collect();
         self.actions += &(action.join(" ") + "\n");
-        let observation = record.observation.iter().map(|number| hex(&number.to_le_bytes()));
+        let observation = record
+            .observation
+            .iter()
+            .map(|number| hex(&number.to_le_bytes()));
         self.lines.push(format!(
             "{} {} {}",
             observation.collect::<String>(),
@@ -144,9 +150,16 @@ fn environments_over_a_socket_have_the_bits_of_environments_in_python() {
         assert!(episodes > 1, "{name}: {episodes}");
         let expected = reference(&python, name, &periods.actions);
         assert_eq!(periods.lines.len(), expected.len(), "{name}");
-        let differing = periods.lines.iter().zip(&expected).position(|(own, other)| own != other);
+        let differing = periods
+            .lines
+            .iter()
+            .zip(&expected)
+            .position(|(own, other)| own != other);
         assert_eq!(differing, None, "{name}: the first period that differs");
-        println!("{name}: {} periods, {episodes} episodes, equal bits", expected.len());
+        println!(
+            "{name}: {} periods, {episodes} episodes, equal bits",
+            expected.len()
+        );
     }
 }
 
@@ -157,7 +170,13 @@ fn an_environment_in_real_time_is_stepped_by_its_own_process() {
         return;
     };
     let example = Example::start(&python, "CartPole-v1");
-    let law: fn(&[f32]) -> f32 = |seen| if seen[2] + 0.5 * seen[3] < 0.0 { -10.0 } else { 10.0 };
+    let law: fn(&[f32]) -> f32 = |seen| {
+        if seen[2] + 0.5 * seen[3] < 0.0 {
+            -10.0
+        } else {
+            10.0
+        }
+    };
     let (periods, _) = run(example.body("CartPole-v1"), 4.0, ClockKind::Real, law);
     assert_eq!(periods.lines.len(), 200);
     let mut seen: Vec<&str> = periods

@@ -24,8 +24,7 @@ fn run(body: Box<dyn Body>, brain: Box<dyn Brain>, seconds: f64) -> Outcome {
     let cpu = Device::open("cpu").expect("always");
     let mut body = body;
     body.reset(3);
-    let mut closed_loop =
-        ClosedLoop::new(body, brain, &settings(seconds), &cpu).expect("they fit");
+    let mut closed_loop = ClosedLoop::new(body, brain, &settings(seconds), &cpu).expect("they fit");
     closed_loop.simulate()
 }
 
@@ -57,7 +56,10 @@ fn a_run_over_a_socket_has_the_bits_of_a_run_in_the_process() {
     // A step for each period, after the first reset, and the orderly end.
     let kinds: Vec<String> = peer.received().into_iter().map(|one| one.kind).collect();
     let steps = kinds.iter().filter(|kind| *kind == "step").count();
-    assert_eq!((steps, kinds[0].as_str(), kinds[1].as_str()), (2000, "hello", "reset"));
+    assert_eq!(
+        (steps, kinds[0].as_str(), kinds[1].as_str()),
+        (2000, "hello", "reset")
+    );
 }
 
 #[test]
@@ -90,13 +92,24 @@ fn the_body_may_connect_to_the_loop() {
     let (host, port) = body.address().host_and_port();
     let stream = std::net::TcpStream::connect((host, port)).expect("it listens");
     let second = tokio_tungstenite::tungstenite::client(format!("ws://{host}:{port}/"), stream);
-    let refusal = second.err().map(|error| error.to_string()).unwrap_or_default();
+    let refusal = second
+        .err()
+        .map(|error| error.to_string())
+        .unwrap_or_default();
     assert!(refusal.contains("409"), "{refusal}");
     let zero = Box::new(Stateless::new("zero", |_, action| action.fill(0.0)));
-    let outcome = run(Box::new(body), zero, 5.0).into_result().expect("no failure");
+    let outcome = run(Box::new(body), zero, 5.0)
+        .into_result()
+        .expect("no failure");
     assert_eq!(outcome.metrics.ticks, 50);
     let peer = peer.expect("it was bound");
-    assert_eq!(peer.received().last().map(|last| last.kind.clone()).as_deref(), Some("close"));
+    assert_eq!(
+        peer.received()
+            .last()
+            .map(|last| last.kind.clone())
+            .as_deref(),
+        Some("close")
+    );
 }
 
 #[test]
@@ -129,7 +142,10 @@ fn a_body_that_gives_no_answer_ends_the_run_with_its_reason() {
     let push = Box::new(Stateless::new("push", |_, action| action.fill(1.0)));
     let outcome = run(Box::new(body), push, 60.0);
     let ticks = outcome.metrics.ticks;
-    let error = outcome.into_result().expect_err("it gives no answer").to_string();
+    let error = outcome
+        .into_result()
+        .expect_err("it gives no answer")
+        .to_string();
     assert_eq!(error, "body stuck: no answer to \"step\" within 0.3 s");
     assert!(ticks > 0 && ticks < 100, "{ticks}");
 }
@@ -145,7 +161,9 @@ fn nothing_at_the_address_is_an_error_that_names_it() {
     let error = RemoteBody::open("ws://a", settings).expect_err("nothing listens");
     let error = error.to_string();
     assert!(
-        error.starts_with("body ws://a: ") && error.contains("refused") && error.ends_with("within 0.1 s"),
+        error.starts_with("body ws://a: ")
+            && error.contains("refused")
+            && error.ends_with("within 0.1 s"),
         "{error}"
     );
 }

@@ -32,13 +32,16 @@ fn arm() -> BodySpec {
 
 /// The sum of the numbers and the first pixel; where x is 1000, after y seconds.
 fn brain() -> Box<dyn Brain> {
-    Box::new(Stateless::new("sum", |observation: &[f32], action: &mut [f32]| {
-        if observation[0] == 1000.0 {
-            std::thread::sleep(Duration::from_secs_f32(observation[1]));
-        }
-        action[0] = observation[0] + observation[1];
-        action[1] = observation[2] / 256.0;
-    }))
+    Box::new(Stateless::new(
+        "sum",
+        |observation: &[f32], action: &mut [f32]| {
+            if observation[0] == 1000.0 {
+                std::thread::sleep(Duration::from_secs_f32(observation[1]));
+            }
+            action[0] = observation[0] + observation[1];
+            action[1] = observation[2] / 256.0;
+        },
+    ))
 }
 
 fn python() -> Option<PathBuf> {
@@ -72,8 +75,14 @@ fn an_unchanged_client_is_answered() {
         .expect("an interpreter");
     let text = String::from_utf8_lossy(&output.stdout);
     let errors = String::from_utf8_lossy(&output.stderr);
-    assert!(output.status.success() && text.ends_with("done\n"), "{text}\n{errors}");
+    assert!(
+        output.status.success() && text.ends_with("done\n"),
+        "{text}\n{errors}"
+    );
     let counts = server.counts();
-    assert_eq!((counts.sessions, counts.answers, counts.errors), (8, 10_002, 6));
+    assert_eq!(
+        (counts.sessions, counts.answers, counts.errors),
+        (8, 10_002, 6)
+    );
     println!("openpi-client: {} answers", counts.answers);
 }

@@ -128,7 +128,9 @@ impl Peer {
             let stream = TcpStream::connect(address).ok()?;
             stream.set_nodelay(true).ok()?;
             let url = format!("ws://{address}/");
-            tungstenite::client(url, stream).ok().map(|(socket, _)| socket)
+            tungstenite::client(url, stream)
+                .ok()
+                .map(|(socket, _)| socket)
         })
     }
 
@@ -216,12 +218,16 @@ impl Host {
                     send(&mut socket, &spec)?;
                 }
                 "reset" => {
-                    self.body.reset(message.number("seed").unwrap_or(0.0) as u64);
+                    self.body
+                        .reset(message.number("seed").unwrap_or(0.0) as u64);
                     let answer = self.observation(sequence, Step::default());
                     send(&mut socket, &answer)?;
                 }
                 "step" => {
-                    let action = message.array("action").ok().and_then(|array| array.to_f32());
+                    let action = message
+                        .array("action")
+                        .ok()
+                        .and_then(|array| array.to_f32());
                     let step = self.body.step(&action.unwrap_or_default());
                     let answer = self.observation(sequence, step);
                     send(&mut socket, &answer)?;
@@ -249,7 +255,10 @@ impl Host {
         let Ok(message) = Message::parse(&content) else {
             return Ok(None);
         };
-        let numbers = message.array("action").ok().and_then(|array| array.to_f32());
+        let numbers = message
+            .array("action")
+            .ok()
+            .and_then(|array| array.to_f32());
         self.log.state.lock().expect("no panic").0.push(Received {
             kind: message.kind().to_owned(),
             sequence: message.sequence().unwrap_or(0),
@@ -279,7 +288,10 @@ impl Host {
         let (mut answers, mut sequence, mut applied) = (started, 0, started);
         let mut next = Instant::now();
         let mut last = None;
-        socket.get_ref().set_nonblocking(true).map_err(|_| End::Broken)?;
+        socket
+            .get_ref()
+            .set_nonblocking(true)
+            .map_err(|_| End::Broken)?;
         loop {
             while let Ok(order) = self.orders.try_recv() {
                 match order {
@@ -307,7 +319,10 @@ impl Host {
                 }
                 match message.kind() {
                     "action" => {
-                        let numbers = message.array("action").ok().and_then(|array| array.to_f32());
+                        let numbers = message
+                            .array("action")
+                            .ok()
+                            .and_then(|array| array.to_f32());
                         let count = self.body.spec().action.len();
                         if let Some(numbers) = numbers.filter(|numbers| numbers.len() == count) {
                             action = numbers;
@@ -315,7 +330,8 @@ impl Host {
                         answers = number;
                     }
                     "reset" => {
-                        self.body.reset(message.number("seed").unwrap_or(0.0) as u64);
+                        self.body
+                            .reset(message.number("seed").unwrap_or(0.0) as u64);
                         action.clone_from(&self.body.spec().safe_action);
                         answers = number;
                     }

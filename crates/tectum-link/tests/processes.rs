@@ -50,14 +50,20 @@ impl Process {
     fn start(port: &str) -> Self {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
-            .args(["processes::a_body_drifts_to_the_end_of_its_episode", "--exact", "--nocapture"])
+            .args([
+                "processes::a_body_drifts_to_the_end_of_its_episode",
+                "--exact",
+                "--nocapture",
+            ])
             .env(PORT, port)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("this program");
         let output = child.stdout.take().expect("piped");
-        let mut lines = BufReader::new(output).lines().map_while(std::result::Result::ok);
+        let mut lines = BufReader::new(output)
+            .lines()
+            .map_while(std::result::Result::ok);
         let address = lines.find_map(|line| line.strip_prefix(MARK).map(str::to_owned));
         Self {
             input: child.stdin.take().expect("piped"),
@@ -94,7 +100,8 @@ struct States(Vec<LinkState>);
 
 impl Sink for States {
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
-        self.0.push(record.link.expect("a body outside of the process").state);
+        self.0
+            .push(record.link.expect("a body outside of the process").state);
         Ok(())
     }
 }
@@ -116,11 +123,18 @@ fn run(process: &mut Process, ticks: u64, at: &mut dyn FnMut(u64, &mut Process))
     let mut closed_loop =
         ClosedLoop::new(Box::new(body), Box::new(brain), &settings, &cpu).expect("they fit");
     let mut states = States::default();
-    let outcome = closed_loop.run(ClockKind::Real.start().as_mut(), &mut states, &mut |progress| {
-        at(progress.tick, process);
-        ControlFlow::Continue(())
-    });
-    assert_eq!((outcome.metrics.ticks, states.0.len() as u64), (ticks, ticks));
+    let outcome = closed_loop.run(
+        ClockKind::Real.start().as_mut(),
+        &mut states,
+        &mut |progress| {
+            at(progress.tick, process);
+            ControlFlow::Continue(())
+        },
+    );
+    assert_eq!(
+        (outcome.metrics.ticks, states.0.len() as u64),
+        (ticks, ticks)
+    );
     states.0.dedup();
     states.0
 }
@@ -134,12 +148,21 @@ fn a_stopped_process_is_lost_and_found_again() {
         200 => process.arm(),
         _ => {}
     });
-    for state in [LinkState::Stale, LinkState::Disconnected, LinkState::Disarmed] {
+    for state in [
+        LinkState::Stale,
+        LinkState::Disconnected,
+        LinkState::Disarmed,
+    ] {
         assert!(states.contains(&state), "{state:?}: {states:?}");
     }
-    let disarmed = states.iter().rposition(|state| *state == LinkState::Disarmed);
+    let disarmed = states
+        .iter()
+        .rposition(|state| *state == LinkState::Disarmed);
     let after = disarmed.map(|place| &states[place + 1..]);
-    assert!(after.is_some_and(|after| after.contains(&LinkState::Fresh)), "{states:?}");
+    assert!(
+        after.is_some_and(|after| after.contains(&LinkState::Fresh)),
+        "{states:?}"
+    );
 }
 
 #[test]
@@ -158,7 +181,12 @@ fn a_killed_process_may_be_started_again() {
         _ => {}
     });
     assert!(states.contains(&LinkState::Disconnected), "{states:?}");
-    let disarmed = states.iter().rposition(|state| *state == LinkState::Disarmed);
+    let disarmed = states
+        .iter()
+        .rposition(|state| *state == LinkState::Disarmed);
     let after = disarmed.map(|place| &states[place + 1..]);
-    assert!(after.is_some_and(|after| after.contains(&LinkState::Fresh)), "{states:?}");
+    assert!(
+        after.is_some_and(|after| after.contains(&LinkState::Fresh)),
+        "{states:?}"
+    );
 }

@@ -108,7 +108,9 @@ impl Pipe {
         self.from.read_exact(&mut length)?;
         let size = match more {
             0 => u64::from(frame[1] & 0x7f),
-            _ => length.iter().fold(0, |size, byte| size << 8 | u64::from(*byte)),
+            _ => length
+                .iter()
+                .fold(0, |size, byte| size << 8 | u64::from(*byte)),
         };
         let mask = if frame[1] & 0x80 == 0 { 0 } else { 4 };
         frame.extend(length);
@@ -133,7 +135,9 @@ impl Pipe {
             end += count;
             fault < end
         });
-        self.done.faults.fetch_add(u64::from(kind.is_some()), Ordering::Relaxed);
+        self.done
+            .faults
+            .fetch_add(u64::from(kind.is_some()), Ordering::Relaxed);
         let before = self.waiting.take();
         match kind {
             Some(0) => {}

@@ -54,7 +54,10 @@ impl Periods {
             };
             let missed = (*action, true, false);
             let found = (*action, *held, *fallback);
-            assert!(found == expected || found == missed, "tick {tick}: {state:?} {found:?}");
+            assert!(
+                found == expected || found == missed,
+                "tick {tick}: {state:?} {found:?}"
+            );
         }
     }
 }
@@ -78,8 +81,8 @@ fn run_with(
     work: impl Fn(&[f32]) + Send + 'static,
 ) -> Ran {
     let address = Address::parse(&peer.url()).expect("an address");
-    let mut body = RemoteBody::open("drift", LinkSettings::new(Reach::Connect(address)))
-        .expect("it listens");
+    let mut body =
+        RemoteBody::open("drift", LinkSettings::new(Reach::Connect(address))).expect("it listens");
     body.reset(0);
     let settings = LoopSettings {
         seconds: ticks as f64 * DT_S,
@@ -105,7 +108,11 @@ fn run_with(
     );
     // The end of the body.
     drop(closed_loop);
-    let link = outcome.workload.link.clone().expect("a body outside of the process");
+    let link = outcome
+        .workload
+        .link
+        .clone()
+        .expect("a body outside of the process");
     let received = peer.received();
     check_counts(&outcome, &periods, &link, &received, ticks);
     Ran {
@@ -135,9 +142,9 @@ fn check_counts(
         (ticks, ticks, ticks)
     );
     periods.check();
-    let order = received.windows(2).all(|pair| {
-        pair[0].connection < pair[1].connection || pair[0].sequence < pair[1].sequence
-    });
+    let order = received
+        .windows(2)
+        .all(|pair| pair[0].connection < pair[1].connection || pair[0].sequence < pair[1].sequence);
     assert!(order, "{received:?}");
 }
 
@@ -176,9 +183,15 @@ fn a_body_gets_the_latest_action_and_its_safe_one_at_the_end() {
         .iter()
         .filter(|received| received.kind == "action")
         .collect();
-    assert!(actions.iter().any(|action| action.numbers == [ACTION] && !action.is_safe));
     assert!(
-        actions.iter().all(|action| action.is_safe == (action.numbers == [SAFE])),
+        actions
+            .iter()
+            .any(|action| action.numbers == [ACTION] && !action.is_safe)
+    );
+    assert!(
+        actions
+            .iter()
+            .all(|action| action.is_safe == (action.numbers == [SAFE])),
         "{actions:?}"
     );
     let [.., last, close] = &ran.received[..] else {
@@ -187,7 +200,10 @@ fn a_body_gets_the_latest_action_and_its_safe_one_at_the_end() {
     assert!(last.is_safe && close.kind == "close", "{last:?} {close:?}");
     // At most one action for each period, and the last one.
     let counts = ran.link.counts;
-    assert!(counts.actions <= 101 && counts.repeated_messages == 0, "{counts:?}");
+    assert!(
+        counts.actions <= 101 && counts.repeated_messages == 0,
+        "{counts:?}"
+    );
     assert!(ran.link.network_ms.max > 0.0 && ran.link.action_age_ms.max > 0.0);
 }
 
@@ -206,12 +222,28 @@ fn a_body_without_observations_is_stopped_until_it_is_armed() {
         .copied()
         .filter(|state| [Fresh, Stale, Disarmed].contains(state))
         .collect();
-    let stale = stops.iter().position(|state| *state == Stale).expect("a stop");
-    assert!(stops[stale..].starts_with(&[Stale, Disarmed, Fresh]), "{streaks:?}");
-    assert!(streaks[..streaks.len() - 1].contains(&LinkState::Held), "{streaks:?}");
-    assert_eq!((ran.link.counts.rearmed, ran.link.counts.connections), (1, 1));
+    let stale = stops
+        .iter()
+        .position(|state| *state == Stale)
+        .expect("a stop");
+    assert!(
+        stops[stale..].starts_with(&[Stale, Disarmed, Fresh]),
+        "{streaks:?}"
+    );
+    assert!(
+        streaks[..streaks.len() - 1].contains(&LinkState::Held),
+        "{streaks:?}"
+    );
+    assert_eq!(
+        (ran.link.counts.rearmed, ran.link.counts.connections),
+        (1, 1)
+    );
     // Disarmed until the order.
-    let armed = ran.periods.0.iter().rposition(|period| period.0 == Disarmed);
+    let armed = ran
+        .periods
+        .0
+        .iter()
+        .rposition(|period| period.0 == Disarmed);
     assert!(armed.is_some_and(|tick| tick >= 99), "{armed:?}");
     let reasons: Vec<&str> = ran
         .outcome
@@ -244,9 +276,10 @@ fn a_body_that_stops_for_two_seconds_is_lost_and_every_period_is_counted() {
     assert!(ran.link.counts.connections >= 2);
     // What was meant for the stopped body does not reach it later: in its next connection it gets
     // its safe action until it is armed.
-    let first = ran.received.iter().find(|received| {
-        received.connection > 1 && received.kind == "action"
-    });
+    let first = ran
+        .received
+        .iter()
+        .find(|received| received.connection > 1 && received.kind == "action");
     assert!(first.is_some_and(|action| action.is_safe), "{first:?}");
 }
 
@@ -261,16 +294,28 @@ fn a_lost_connection_is_a_stop_at_once_and_is_made_again() {
     use LinkState::{Disarmed, Fresh};
     let streaks = ran.periods.streaks();
     let is_stop = |state: &LinkState| matches!(state, Disarmed | LinkState::Disconnected);
-    assert!(streaks.iter().any(is_stop) && streaks.last() != Some(&Disarmed), "{streaks:?}");
-    let last_stop = streaks.iter().rposition(|state| *state == Disarmed).expect("a stop");
+    assert!(
+        streaks.iter().any(is_stop) && streaks.last() != Some(&Disarmed),
+        "{streaks:?}"
+    );
+    let last_stop = streaks
+        .iter()
+        .rposition(|state| *state == Disarmed)
+        .expect("a stop");
     assert_eq!(streaks[last_stop + 1], Fresh);
-    assert_eq!((ran.link.counts.connections, ran.link.counts.rearmed), (2, 1));
+    assert_eq!(
+        (ran.link.counts.connections, ran.link.counts.rearmed),
+        (2, 1)
+    );
     let second: Vec<&Received> = ran
         .received
         .iter()
         .filter(|received| received.connection == 2)
         .collect();
-    let kinds: Vec<&str> = second.iter().map(|received| received.kind.as_str()).collect();
+    let kinds: Vec<&str> = second
+        .iter()
+        .map(|received| received.kind.as_str())
+        .collect();
     assert_eq!(kinds[..2], ["hello", "start"]);
     assert!(second.iter().any(|received| received.numbers == [ACTION]));
 }
@@ -303,6 +348,9 @@ fn a_loop_that_computes_for_long_stops_the_body_and_sends_no_burst() {
     // The 25 periods of the computation were stepped, and sent nothing.
     assert!(ran.outcome.metrics.deadline_misses >= 20);
     assert!(counts.replaced_actions >= 20, "{counts:?}");
-    let actions = ran.received.iter().filter(|received| received.kind == "action");
+    let actions = ran
+        .received
+        .iter()
+        .filter(|received| received.kind == "action");
     assert!(actions.count() as u64 <= 150 - 20 + counts.watchdog_stops + 1);
 }

@@ -28,7 +28,9 @@ fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
 #[test]
 fn the_robot_of_the_page_runs_in_the_scenario_of_the_page() {
     let Some(python) = python() else {
-        println!("skipped: python with msgpack and websockets is absent: the robot of docs/robots.md");
+        println!(
+            "skipped: python with msgpack and websockets is absent: the robot of docs/robots.md"
+        );
         return;
     };
     let page = page();
@@ -52,14 +54,22 @@ fn the_robot_of_the_page_runs_in_the_scenario_of_the_page() {
     scenario.set_seconds(3.0).expect("positive");
     let runs = tempfile::tempdir().expect("writable");
     let cpu = Device::open("cpu").expect("always");
-    let summary = run_folder::run(&scenario, runs.path(), &cpu, &mut |_| ControlFlow::Continue(()));
+    let summary = run_folder::run(&scenario, runs.path(), &cpu, &mut |_| {
+        ControlFlow::Continue(())
+    });
     let ended = (robot.kill(), robot.wait());
     assert!(ended.0.is_ok() && ended.1.is_ok());
     let summary = summary.expect("it runs");
     assert_eq!(summary.ticks, 150);
     let link = summary.link.expect("a body outside of the process");
-    assert!(link.fresh_periods > 0 && link.counts.unreadable_messages == 0, "{link:?}");
-    assert!(link.counts.actions > 0 && link.counts.repeated_messages == 0, "{link:?}");
+    assert!(
+        link.fresh_periods > 0 && link.counts.unreadable_messages == 0,
+        "{link:?}"
+    );
+    assert!(
+        link.counts.actions > 0 && link.counts.repeated_messages == 0,
+        "{link:?}"
+    );
 }
 
 #[test]
@@ -70,7 +80,10 @@ fn the_bytes_of_the_page_are_those_of_the_messages() {
             .map(|byte| u8::from_str_radix(byte, 16).ok())
             .collect()
     };
-    let shown: Vec<Vec<u8>> = blocks(&page, "text").into_iter().filter_map(bytes).collect();
+    let shown: Vec<Vec<u8>> = blocks(&page, "text")
+        .into_iter()
+        .filter_map(bytes)
+        .collect();
     let expected = [
         Message::new("hello", 0).with("protocol", 1),
         Message::new("action", 7)
@@ -78,5 +91,8 @@ fn the_bytes_of_the_page_are_those_of_the_messages() {
             .with("safe", false)
             .with("answers", 5),
     ];
-    assert_eq!(shown, expected.map(|message| message.to_bytes().expect("short")));
+    assert_eq!(
+        shown,
+        expected.map(|message| message.to_bytes().expect("short"))
+    );
 }

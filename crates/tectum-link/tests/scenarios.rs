@@ -49,7 +49,13 @@ fn a_scenario_runs_and_is_repeated_from_its_recording() {
 fn a_name_is_an_address_and_what_differs_is_named() {
     let peer = Peer::listen(Box::new(Drift::new(0.05)));
     let url = peer.url();
-    assert!(scenario(&format!("name = \"{url}\"\nperiod = 0.05\nsafe_action = [0.25]"), "sim").is_ok());
+    assert!(
+        scenario(
+            &format!("name = \"{url}\"\nperiod = 0.05\nsafe_action = [0.25]"),
+            "sim"
+        )
+        .is_ok()
+    );
     let stated = "period = 0.1\nsafe_action = [0.5]\n[[body.observation]]\nname = \"position\"\nunit = \"rad\"\n[[body.action]]\nname = \"velocity\"";
     let error = scenario(&format!("remote = \"{url}\"\n{stated}"), "sim").expect_err("another");
     assert_eq!(
@@ -71,9 +77,15 @@ fn keys_that_do_not_fit_are_refused() {
             "remote = \"ws://127.0.0.1:1\"\nlisten = \"ws://127.0.0.1:2\"",
             "one key states the body",
         ),
-        ("remote = \"http://127.0.0.1:1\"", "ws://HOST:PORT is needed"),
+        (
+            "remote = \"http://127.0.0.1:1\"",
+            "ws://HOST:PORT is needed",
+        ),
         ("remote = \"ws://192.0.2.1:1\"", "needs a token"),
-        ("listen = \"ws://127.0.0.1:0\"\nwait = 0.05", "no connection, within 0.05 s"),
+        (
+            "listen = \"ws://127.0.0.1:0\"\nwait = 0.05",
+            "no connection, within 0.05 s",
+        ),
     ] {
         let error = scenario(keys, "sim").expect_err(reason).to_string();
         assert!(error.contains(reason), "{error}");

@@ -3,8 +3,8 @@
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use tectum::{Device, Result, RunStats};
 use tectum::snapshot::Snapshot;
+use tectum::{Device, Result, RunStats};
 use tectum_control::body::{ActionChannel, BodySpec, ObservationChannel};
 use tectum_control::brain::Brain;
 use tectum_control::message::{Array, Message};
@@ -66,9 +66,15 @@ type Client = WebSocket<TcpStream>;
 
 /// Connects with headers; the status of a refusal.
 fn connect(server: &Server, headers: &[(&'static str, &str)]) -> std::result::Result<Client, u16> {
-    let mut request = server.address().to_string().into_client_request().expect("an address");
+    let mut request = server
+        .address()
+        .to_string()
+        .into_client_request()
+        .expect("an address");
     for (name, value) in headers {
-        request.headers_mut().insert(*name, value.parse().expect("a header"));
+        request
+            .headers_mut()
+            .insert(*name, value.parse().expect("a header"));
     }
     let stream = TcpStream::connect(server.address().host_and_port()).expect("it listens");
     match tungstenite::client(request, stream) {
@@ -93,7 +99,10 @@ fn receive(client: &mut Client) -> std::result::Result<Message, String> {
             }
             Ok(tungstenite::Message::Text(text)) => return Err(text.as_str().to_owned()),
             Ok(tungstenite::Message::Close(frame)) => {
-                return Err(format!("closed: {:?}", frame.map(|frame| u16::from(frame.code))));
+                return Err(format!(
+                    "closed: {:?}",
+                    frame.map(|frame| u16::from(frame.code))
+                ));
             }
             Ok(_) => {}
             Err(error) => return Err(error.to_string()),
@@ -103,7 +112,9 @@ fn receive(client: &mut Client) -> std::result::Result<Message, String> {
 
 fn send(client: &mut Client, message: &Message) {
     let content = message.to_bytes().expect("short");
-    client.send(tungstenite::Message::Binary(content.into())).expect("connected");
+    client
+        .send(tungstenite::Message::Binary(content.into()))
+        .expect("connected");
 }
 
 fn ask(client: &mut Client, message: &Message) -> std::result::Result<Message, String> {
@@ -117,7 +128,11 @@ fn observation(number: u64, x: f32) -> Message {
 
 /// The action of an answer, and whether it is the safe one.
 fn action(answer: &Message) -> (f32, Option<bool>) {
-    let numbers = answer.array("action").expect("an action").to_f32().expect("float32");
+    let numbers = answer
+        .array("action")
+        .expect("an action")
+        .to_f32()
+        .expect("float32");
     (numbers[0], answer.flag("safe"))
 }
 
@@ -127,7 +142,10 @@ fn each_client_has_a_brain_of_its_own_until_it_resets_or_stops() {
     let [mut one, mut other] = [(); 2].map(|()| connect(&server, &[]).expect("two clients"));
     for (number, expected) in [(1, 0.5), (2, 1.0)] {
         let answer = ask(&mut one, &observation(number, 0.5)).expect("an action");
-        assert_eq!((answer.kind(), answer.sequence(), action(&answer)), ("action", Some(number), (expected, Some(false))));
+        assert_eq!(
+            (answer.kind(), answer.sequence(), action(&answer)),
+            ("action", Some(number), (expected, Some(false)))
+        );
     }
     let answer = ask(&mut other, &observation(1, 0.125)).expect("an action");
     assert_eq!(action(&answer), (0.125, Some(false)));
@@ -142,11 +160,23 @@ fn each_client_has_a_brain_of_its_own_until_it_resets_or_stops() {
     let answer = ask(&mut one, &observation(7, 1.5)).expect("an action");
     assert_eq!(action(&answer).0, 2.0);
     let answer = ask(&mut one, &Message::new("hello", 8)).expect("an answer");
-    assert_eq!(BodySpec::from_message("cart", &answer).expect("a body"), body());
+    assert_eq!(
+        BodySpec::from_message("cart", &answer).expect("a body"),
+        body()
+    );
     send(&mut one, &Message::new("close", 9));
     assert_eq!(receive(&mut one), Err("closed: Some(1000)".to_owned()));
     let counts = server.counts();
-    assert_eq!((counts.sessions, counts.answers, counts.safe_answers, counts.resets, counts.stops), (2, 5, 1, 1, 1));
+    assert_eq!(
+        (
+            counts.sessions,
+            counts.answers,
+            counts.safe_answers,
+            counts.resets,
+            counts.stops
+        ),
+        (2, 5, 1, 1, 1)
+    );
 }
 
 #[test]
@@ -162,26 +192,46 @@ fn repeated_numbers_have_no_answer_and_what_is_refused_is_one() {
     let short = Message::new("observation", 7).with_array("observation", &Array::of_f32(&[]));
     for (message, reason) in [
         (short, "its observation is not 1 numbers of float32"),
-        (Message::new("kill", 8), "message \"kill\" is unknown; known: hello, observation, reset, stop, close"),
+        (
+            Message::new("kill", 8),
+            "message \"kill\" is unknown; known: hello, observation, reset, stop, close",
+        ),
         (observation(9, -200.0), "the brain refuses"),
     ] {
         let number = message.sequence();
         let answer = ask(&mut client, &message).expect("an answer");
         assert_eq!((answer.kind(), answer.sequence()), ("error", number));
-        assert!(answer.text("message").is_some_and(|text| text.ends_with(reason)), "{answer:?}");
+        assert!(
+            answer
+                .text("message")
+                .is_some_and(|text| text.ends_with(reason)),
+            "{answer:?}"
+        );
     }
     let answer = ask(&mut client, &observation(10, 0.5)).expect("an action");
     assert_eq!(action(&answer).0, 1.5, "the session continues");
-    assert_eq!((server.counts().dropped_observations, server.counts().errors), (3, 3));
+    assert_eq!(
+        (server.counts().dropped_observations, server.counts().errors),
+        (3, 3)
+    );
 }
 
 #[test]
 fn frames_that_are_no_messages_end_the_connection_with_a_text() {
     let server = server(|_| {});
     for (frame, reason) in [
-        (tungstenite::Message::Binary(vec![0x81].into()), "message: it is not MessagePack"),
-        (tungstenite::Message::Binary(vec![0x01].into()), "message: it is not one map"),
-        (tungstenite::Message::Text("{}".into()), "a text frame; requests are binary frames of MessagePack"),
+        (
+            tungstenite::Message::Binary(vec![0x81].into()),
+            "message: it is not MessagePack",
+        ),
+        (
+            tungstenite::Message::Binary(vec![0x01].into()),
+            "message: it is not one map",
+        ),
+        (
+            tungstenite::Message::Text("{}".into()),
+            "a text frame; requests are binary frames of MessagePack",
+        ),
     ] {
         let mut client = connect(&server, &[]).expect("a client");
         client.send(frame).expect("connected");
@@ -205,9 +255,16 @@ fn tokens_origins_and_numbers_of_clients_are_checked_before_the_handshake() {
     });
     let shown = ("authorization", "Api-Key secret");
     assert_eq!(connect(&server, &[]).err(), Some(401));
-    assert_eq!(connect(&server, &[("authorization", "Api-Key secreT")]).err(), Some(401));
-    assert_eq!(connect(&server, &[shown, ("origin", "http://example.org")]).err(), Some(403));
-    let first = connect(&server, &[shown, ("origin", "http://localhost:3000")]).expect("a page of this machine");
+    assert_eq!(
+        connect(&server, &[("authorization", "Api-Key secreT")]).err(),
+        Some(401)
+    );
+    assert_eq!(
+        connect(&server, &[shown, ("origin", "http://example.org")]).err(),
+        Some(403)
+    );
+    let first = connect(&server, &[shown, ("origin", "http://localhost:3000")])
+        .expect("a page of this machine");
     let second = connect(&server, &[("authorization", "Bearer secret")]).expect("a client");
     assert_eq!(connect(&server, &[shown]).err(), Some(503));
     assert_eq!(server.counts().refused, 4);
@@ -225,12 +282,20 @@ fn a_client_that_sends_too_much_is_ended() {
     let mut client = connect(&server, &[]).expect("a client");
     for _ in 0..50 {
         // The connection ends while it sends.
-        if client.send(tungstenite::Message::Ping(vec![].into())).is_err() {
+        if client
+            .send(tungstenite::Message::Ping(vec![].into()))
+            .is_err()
+        {
             break;
         }
     }
     let found = (0..100).find_map(|_| receive(&mut client).err());
-    assert!(found.as_ref().is_some_and(|text| text == "more than 10 frames per second" || !text.starts_with("closed")), "{found:?}");
+    assert!(
+        found.as_ref().is_some_and(
+            |text| text == "more than 10 frames per second" || !text.starts_with("closed")
+        ),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -238,10 +303,17 @@ fn health_is_one_line_over_http() {
     let server = server(|_| {});
     let (host, port) = server.address().host_and_port();
     let mut stream = TcpStream::connect((host, port)).expect("it listens");
-    write!(stream, "GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n").expect("sent");
+    write!(
+        stream,
+        "GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n"
+    )
+    .expect("sent");
     let mut answer = String::new();
     stream.read_to_string(&mut answer).expect("an answer");
-    assert!(answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\nOK\n"), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 200 OK") && answer.ends_with("\r\n\r\nOK\n"),
+        "{answer}"
+    );
 }
 
 #[test]
@@ -249,7 +321,9 @@ fn other_machines_need_a_token() {
     let cpu = Device::open("cpu").expect("always");
     let served = Served::new(body(), cpu, || Ok(Box::new(Sum::default()))).expect("a brain");
     let address = Address::parse("ws://0.0.0.0:0").expect("an address");
-    let error = Server::start(served, &ServeSettings::new(address)).err().expect("refused");
+    let error = Server::start(served, &ServeSettings::new(address))
+        .err()
+        .expect("refused");
     assert!(error.to_string().contains("needs a token"), "{error}");
 }
 
@@ -263,6 +337,12 @@ fn a_receipt_has_counts_and_latencies() {
     let receipt = server.receipt(serde_json::json!({}), serde_json::json!({}));
     assert_eq!(receipt.runs, 20);
     let workload = receipt.workload.expect("stated");
-    assert_eq!((&workload["served"]["answers"], &workload["served"]["total_reward"]), (&20.into(), &10.0.into()));
+    assert_eq!(
+        (
+            &workload["served"]["answers"],
+            &workload["served"]["total_reward"]
+        ),
+        (&20.into(), &10.0.into())
+    );
     assert_eq!(workload["brain"], "sum");
 }

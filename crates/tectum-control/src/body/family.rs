@@ -80,10 +80,7 @@ impl Family {
     pub(super) fn read<'d>(section: &mut Section<'d, '_>) -> Result<Option<Located<Cow<'d, str>>>> {
         let families = Self::all();
         let known = |key: &&str| families.iter().any(|family| family.key == *key);
-        if let Some(key) = LINK_KEYS
-            .iter()
-            .find(|key| section.has(key) && !known(key))
-        {
+        if let Some(key) = LINK_KEYS.iter().find(|key| section.has(key) && !known(key)) {
             return Err(Error::unsupported(format!(
                 "[body] {key}: this build leaves it out: the feature \"link\" is off"
             )));

@@ -34,7 +34,10 @@ pub(crate) fn write(spec: &BodySpec, peer: &str) -> String {
         ("name".to_owned(), peer.into()),
         ("period".to_owned(), spec.dt_s.into()),
         ("safe_action".to_owned(), safe.into()),
-        ("observation".to_owned(), Value::Array(observation.collect())),
+        (
+            "observation".to_owned(),
+            Value::Array(observation.collect()),
+        ),
         ("action".to_owned(), Value::Array(action.collect())),
     ])
     .to_string()
@@ -73,7 +76,9 @@ mod tests {
             let body = tectum_control::body::body(name, None).expect("built in");
             let mut spec = body.spec().clone();
             // What a message does not state: a scale, and whether an action has two values.
-            spec.action.iter_mut().for_each(|channel| channel.discrete = false);
+            spec.action
+                .iter_mut()
+                .for_each(|channel| channel.discrete = false);
             let text = write(&spec, "a peer");
             let (read, peer) = read(&text, name).expect("its own text");
             let message = spec.to_message(Message::new("spec", 1));

@@ -263,17 +263,16 @@ mod tests {
                 "channel image is missing; its key is \"observation/image\"",
             ),
             (
-                Message::default().with("x", 0.0).with_array("image", &image()),
+                Message::default()
+                    .with("x", 0.0)
+                    .with_array("image", &image()),
                 "channel y is missing; its key is \"observation/y\", or \"observation/state\" with all numbers",
             ),
             (
                 state(&[0.0, f32::NAN]).with_array("image", &image()),
                 "channel y is not finite",
             ),
-            (
-                Message::default().with("x", "one"),
-                "x is no array",
-            ),
+            (Message::default().with("x", "one"), "x is no array"),
         ] {
             assert_eq!(found(&map), Err(reason.to_owned()));
         }
@@ -283,7 +282,10 @@ mod tests {
     fn an_answer_is_a_chunk_of_one_row() {
         let answer = answer(&[0.5, -0.5], 1.5, Some(2.5));
         let actions = answer.array("actions").expect("an array");
-        assert_eq!((actions.shape.as_slice(), actions.to_f32()), (&[1, 2][..], Some(vec![0.5, -0.5])));
+        assert_eq!(
+            (actions.shape.as_slice(), actions.to_f32()),
+            (&[1, 2][..], Some(vec![0.5, -0.5]))
+        );
         let timing = answer.map("server_timing").expect("a map");
         assert_eq!(
             (timing.number("infer_ms"), timing.number("prev_total_ms")),

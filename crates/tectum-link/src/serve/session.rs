@@ -150,9 +150,7 @@ impl Session {
             Error::data(format!("message {:?}: it has no number", message.kind()))
         })?;
         let answer = match message.kind() {
-            "hello" => Ok(Some(
-                self.served.introduction(Message::new("spec", number)),
-            )),
+            "hello" => Ok(Some(self.served.introduction(Message::new("spec", number)))),
             "observation" => self.answer_observation(message, number, request, next),
             "reset" => {
                 self.brain.interrupted();
