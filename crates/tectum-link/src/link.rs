@@ -233,7 +233,7 @@ async fn enter(
         .max_message_size(MAX_MESSAGE)
         .max_frame_size(MAX_MESSAGE)
         .on_upgrade(|socket| async move {
-            // The receiver ends with the loop; then nobody needs the socket.
+            // The receiver ends with the loop; then no one needs the socket.
             let socket = Socket::Accepted(Box::new(socket));
             let _ = door.give.send((socket, writer)).await;
         })

@@ -17,7 +17,6 @@ use toml::Table;
 
 use self::observer::Observer;
 use super::control::{Linear, LqrWeights, Regulator};
-use super::family::Family;
 pub use super::settings::PLANT_FILE;
 use super::settings::{BodySettings, CustomSettings, PlantSettings};
 use super::task::{Measure, Task};
@@ -77,7 +76,7 @@ pub(crate) fn default_settings(name: &str) -> Result<BodySettings> {
     if name.starts_with(mujoco::PREFIX) {
         return mujoco::default_settings(name);
     }
-    if let Some(settings) = Family::default_settings(name) {
+    if let Some(settings) = BodySettings::of_family(name) {
         return settings;
     }
     let custom = name

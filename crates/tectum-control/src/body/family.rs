@@ -7,7 +7,7 @@ use std::sync::{PoisonError, RwLock};
 use tectum::{Error, Result};
 use toml::Table;
 
-use super::{BodySettings, Descriptor};
+use super::Descriptor;
 use crate::document::{Key, Located, Section};
 
 /// Bodies whose names begin alike: the rest of a name says which one it is.
@@ -107,11 +107,5 @@ impl Family {
             found = Some(Located { value, place });
         }
         Ok(found)
-    }
-
-    /// A body of a family with default settings, which is reached now; none for another name.
-    pub(super) fn default_settings(name: &str) -> Option<Result<BodySettings>> {
-        Self::of(name)?;
-        Some(BodySettings::read_named(name))
     }
 }

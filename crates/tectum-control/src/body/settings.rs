@@ -257,8 +257,12 @@ impl BodySettings {
         Ok((settings, body))
     }
 
-    /// A body by name, without other keys.
-    pub(super) fn read_named(name: &str) -> Result<Self> {
+    /// A body of a family by name, without other keys, which is reached now; none for another name.
+    pub(super) fn of_family(name: &str) -> Option<Result<Self>> {
+        Family::of(name).map(|_| Self::read_named(name))
+    }
+
+    fn read_named(name: &str) -> Result<Self> {
         let text = Table::from_iter([("name".to_owned(), name.into())]).to_string();
         let warnings = RefCell::default();
         let source = TomlSource {
