@@ -1,15 +1,12 @@
 //! `tectum serve`: a brain that answers the observations of other programs.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args;
-use serde_json::{Value, json};
-use tectum::{Device, Error, Receipt, Result, WorkProgress};
-use tectum_control::body::BodySpec;
+use serde_json::json;
+use tectum::{Device, Error, Receipt, Result};
 use tectum_control::scenario::Scenario;
-use tectum_control::scenario::build::{brain_recipe, open_device};
 use tectum_link::{Address, ServeCounts, ServeSettings, Served, Server, Token};
 
 use crate::count::counted;
@@ -78,18 +75,18 @@ pub fn serve(args: &ServeArgs) -> Result<()> {
         ..ServeSettings::new(Address::parse(&args.listen)?)
     };
     let scenario = scenario(args)?;
-    let (body_settings, brain_settings) = settings_of(&scenario)?;
-    let served = served(scenario, &args.device)?;
+    let device = match args.device.as_str() {
+        "auto" => None,
+        id => Some(Device::open(id)?),
+    };
+    let served = Served::of_scenario(scenario, device)?;
     let interrupt = Interrupt::watch()?;
     let server = Server::start(served, &settings)?;
     messages::note(format_args!("serving at {}", server.address()));
     while !interrupt.is_raised() {
         std::thread::sleep(POLL);
     }
-    let (counts, receipt) = (
-        server.counts(),
-        server.receipt(body_settings, brain_settings),
-    );
+    let (counts, receipt) = (server.counts(), server.receipt());
     drop(server);
     args.receipt.save(&receipt)?;
     report(&text(&counts, &receipt), args.json)?;
@@ -136,45 +133,6 @@ fn scenario(args: &ServeArgs) -> Result<Scenario> {
         scenario.brain.set_contract(contract)?;
     }
     Ok(scenario)
-}
-
-/// The keys of body and brain besides the names, for the receipt.
-fn settings_of(scenario: &Scenario) -> Result<(Value, Value)> {
-    let value = serde_json::to_value(scenario)
-        .map_err(|source| Error::data("scenario: cannot be written").with_source(source))?;
-    let settings = |part: &str| {
-        let mut settings = value[part].clone();
-        if let Some(keys) = settings.as_object_mut() {
-            keys.remove("name");
-        }
-        settings
-    };
-    Ok((settings("body"), settings("brain")))
-}
-
-/// The brain of a scenario, made for each client.
-fn served(scenario: Scenario, device: &str) -> Result<Served> {
-    let body = body(&scenario)?;
-    let recipe = brain_recipe(&scenario, &body)?;
-    let device = match device {
-        "auto" => open_device(&scenario, &recipe)?.0,
-        id => Device::open(id)?,
-    };
-    drop(recipe);
-    let made_for = Arc::new((scenario, body.clone(), device.clone()));
-    Served::new(body, device, move || {
-        let (scenario, body, device) = &*made_for;
-        brain_recipe(scenario, body)?.build(device, &mut WorkProgress::ignore)
-    })
-}
-
-/// What the brain sees of its body: with a stage of motors, its targets are the actions.
-fn body(scenario: &Scenario) -> Result<BodySpec> {
-    let model = scenario.body.model()?;
-    match scenario.brain.motors(model.spec())? {
-        Some((motors, period_s)) => motors.spec(model.spec(), period_s),
-        None => Ok(model.spec().clone()),
-    }
 }
 
 fn text(counts: &ServeCounts, receipt: &Receipt) -> String {

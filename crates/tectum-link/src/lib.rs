@@ -57,6 +57,7 @@ mod handshake;
 mod io_thread;
 mod link;
 mod mailbox;
+mod policy;
 mod remote_body;
 mod replay;
 mod scenario;
@@ -70,6 +71,7 @@ pub use address::Address;
 #[cfg(feature = "bench")]
 pub use bench::{exchanges, suite as bench_suite};
 pub use link::{LinkSettings, Reach};
+pub use policy::{RemotePolicy, RemotePolicySpec};
 pub use remote_body::{ArmSwitch, RemoteBody};
 pub use scenario::{RemoteSettings, register};
 pub use serve::{ServeCounts, ServeSettings, Served, Server};

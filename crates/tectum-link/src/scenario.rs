@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
@@ -11,12 +11,13 @@ use tectum_control::body::link::LINK_FILE;
 use tectum_control::body::{
     Body, BodySpec, Descriptor, Family, PlantSettings, Start, register_family, task,
 };
+use tectum_control::brain::register_brain;
 use tectum_control::scenario::{Key, Section};
 use toml::{Table, Value};
 
 use crate::handshake::{Stated, StatedChannel};
 use crate::replay::{Replay, Still};
-use crate::{Address, LinkSettings, Reach, RemoteBody, Token};
+use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token};
 
 pub(crate) mod file;
 
@@ -72,14 +73,23 @@ low = -2.0
 high = 2.0
 "#;
 
-/// Makes bodies outside of the process a word of scenarios: the keys `remote` and `listen` of
-/// `[body]`, and names `ws://HOST:PORT`. It may be called again.
+/// Makes bodies and policies outside of the process words of scenarios: the keys `remote` and
+/// `listen` of `[body]`, names `ws://HOST:PORT`, and the brain `remote`. It may be called again.
 ///
 /// # Errors
 /// `Invalid` where another crate has registered the same keys.
 pub fn register() -> Result<()> {
+    static BRAIN: OnceLock<std::result::Result<(), String>> = OnceLock::new();
     register_family(&REMOTE)?;
-    register_family(&LISTENER)
+    register_family(&LISTENER)?;
+    // A brain is registered once in a process.
+    BRAIN
+        .get_or_init(|| {
+            let registered = register_brain::<RemotePolicySpec>("remote");
+            registered.map_err(|error| error.to_string())
+        })
+        .clone()
+        .map_err(Error::invalid)
 }
 
 /// A body outside of the process, and the keys that a scenario states.

@@ -34,10 +34,12 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use serde::Serialize;
 use serde_json::{Value, json};
-use tectum::{Device, Receipt, Result};
+use tectum::{Device, Error, Receipt, Result, WorkProgress};
 use tectum_control::body::BodySpec;
 use tectum_control::brain::Brain;
 use tectum_control::message::Message;
+use tectum_control::scenario::Scenario;
+use tectum_control::scenario::build::{brain_recipe, open_device};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use self::rate::Rate;
@@ -82,6 +84,8 @@ impl ServeSettings {
 pub struct Served {
     body: BodySpec,
     brain_name: &'static str,
+    /// The settings of body and brain in a scenario, for the receipt.
+    settings: [Value; 2],
     device: Device,
     make: Box<MakeBrain>,
     /// The first brain, for the first client.
@@ -103,10 +107,37 @@ impl Served {
         Ok(Self {
             body,
             brain_name: first.name(),
+            settings: [json!({}), json!({})],
             device: first.device().cloned().unwrap_or(device),
             make: Box::new(make),
             spare: Mutex::new(Some(first)),
         })
+    }
+
+    /// The brain of a scenario for its body, of which no instance is stepped; without a device on
+    /// the one that `auto` selects.
+    ///
+    /// # Errors
+    /// As [`brain_recipe`] and [`Recipe::build`](tectum_control::brain::Recipe::build).
+    pub fn of_scenario(scenario: Scenario, device: Option<Device>) -> Result<Self> {
+        let model = scenario.body.model()?;
+        // With a stage of motors, its targets are the actions.
+        let body = match scenario.brain.motors(model.spec())? {
+            Some((motors, period_s)) => motors.spec(model.spec(), period_s)?,
+            None => model.spec().clone(),
+        };
+        let recipe = brain_recipe(&scenario, &body)?;
+        let device = match device {
+            Some(device) => device,
+            None => open_device(&scenario, &recipe)?.0,
+        };
+        drop(recipe);
+        let settings = settings_of(&scenario)?;
+        let (spec, own) = (body.clone(), device.clone());
+        let served = Self::new(body, device, move || {
+            brain_recipe(&scenario, &spec)?.build(&own, &mut WorkProgress::ignore)
+        })?;
+        Ok(Self { settings, ..served })
     }
 
     /// A brain for a client.
@@ -118,6 +149,19 @@ impl Served {
             .take();
         spare.map_or_else(|| (self.make)(), Ok)
     }
+}
+
+/// The keys of body and brain besides the names.
+fn settings_of(scenario: &Scenario) -> Result<[Value; 2]> {
+    let value = serde_json::to_value(scenario)
+        .map_err(|source| Error::data("scenario: cannot be written").with_source(source))?;
+    Ok(["body", "brain"].map(|part| {
+        let mut settings = value[part].clone();
+        if let Some(keys) = settings.as_object_mut() {
+            keys.remove("name");
+        }
+        settings
+    }))
 }
 
 /// What a server counts.
@@ -220,16 +264,15 @@ impl Server {
             .counts
     }
 
-    /// The receipt so far: device, code, latencies of answers and counts. `settings` are those of
-    /// body and brain, by the names `body_settings` and `brain_settings`.
-    pub fn receipt(&self, body_settings: Value, brain_settings: Value) -> Receipt {
+    /// The receipt so far: device, code, latencies of answers and counts.
+    pub fn receipt(&self) -> Receipt {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = records.counts;
         records.session.record_workload(json!({
             "body": self.served.body.name,
-            "body_settings": body_settings,
+            "body_settings": self.served.settings[0],
             "brain": self.served.brain_name,
-            "brain_settings": brain_settings,
+            "brain_settings": self.served.settings[1],
             "served": counts,
         }));
         records.session.receipt()

@@ -334,7 +334,7 @@ fn a_receipt_has_counts_and_latencies() {
     for number in 1..=20 {
         ask(&mut client, &observation(number, 0.0).with("reward", 0.5)).expect("an action");
     }
-    let receipt = server.receipt(serde_json::json!({}), serde_json::json!({}));
+    let receipt = server.receipt();
     assert_eq!(receipt.runs, 20);
     let workload = receipt.workload.expect("stated");
     assert_eq!(

@@ -9,6 +9,7 @@ mod peer;
 mod processes;
 mod proxy;
 mod real_time;
+mod remote_policy;
 mod robots_page;
 mod scenarios;
 mod serving;
