@@ -240,13 +240,13 @@ pub fn scenario_reference() -> Result<String> {
         "\nA MuJoCo model has keys of its own; [policies.md](policies.md#mujoco) explains them:\n\n```toml\n{MUJOCO}```\n"
     )
     .ok();
-    let of_mujoco = asked_by(MUJOCO, mujoco::read_keys)?;
+    let of_mujoco = asked_by(MUJOCO, "A MuJoCo model.", mujoco::read_keys)?;
     write_tables(&mut page, &of_mujoco, |table| is_part(table, "body"));
     for family in Family::all() {
         if !family.example.is_empty() {
             let (heading, example) = (family.heading, family.example);
             write!(page, "\n{heading}\n\n```toml\n{example}```\n").ok();
-            let rows = asked_by(example, family.read_keys)?;
+            let rows = asked_by(example, "A body in another process.", family.read_keys)?;
             write_tables(&mut page, &rows, |table| is_part(table, "body"));
         }
     }
@@ -312,6 +312,7 @@ fn asked(text: &str) -> Result<Vec<KeyRow>> {
 /// The keys of a body that is not made.
 fn asked_by(
     text: &str,
+    about: &str,
     read_keys: fn(&mut Section<'_, '_>) -> Result<Table>,
 ) -> Result<Vec<KeyRow>> {
     let (rows, warnings) = (RefCell::default(), RefCell::default());
@@ -324,7 +325,7 @@ fn asked_by(
     };
     let document = source.parse()?;
     let mut root = Section::root(source, document.get_ref());
-    let mut body = root.section(Key::new("body", "The plant."))?;
+    let mut body = root.section(Key::new("body", about))?;
     read_keys(&mut body)?;
     let mut once = Vec::new();
     add_new(&mut once, rows.into_inner());
