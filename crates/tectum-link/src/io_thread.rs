@@ -1,10 +1,11 @@
-//! The thread that reads and writes sockets.
+//! The threads that read and write sockets.
 
 use std::future::Future;
 use std::thread::JoinHandle;
+use std::time::Duration;
 
 use tectum::{Error, Result};
-use tokio::runtime::{Builder, Handle};
+use tokio::runtime::{Builder, Handle, Runtime};
 use tokio::sync::oneshot;
 
 /// A thread that runs tasks until it is dropped.
@@ -54,5 +55,45 @@ impl Drop for IoThread {
         drop(self.stop.take());
         // A thread that panicked has nothing left to end.
         let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// How long the end of threads may take that compute.
+const END: Duration = Duration::from_secs(1);
+
+/// Threads that run tasks until they are dropped. A task that computes keeps one of them.
+#[derive(Debug)]
+pub(crate) struct Workers(Option<Runtime>);
+
+impl Workers {
+    /// Starts threads without tasks.
+    ///
+    /// # Errors
+    /// `Io` with what the operating system reports.
+    pub fn start(count: usize) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(count)
+            .thread_name("tectum-serve")
+            .enable_io()
+            .enable_time()
+            .build();
+        runtime
+            .map(|runtime| Self(Some(runtime)))
+            .map_err(|source| Error::io("threads for sockets", source))
+    }
+
+    /// Starts a task.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        if let Some(runtime) = &self.0 {
+            drop(runtime.spawn(task));
+        }
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_timeout(END);
+        }
     }
 }

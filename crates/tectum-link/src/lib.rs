@@ -2,7 +2,7 @@
 //!
 //! Any robot or simulator that sends observations and accepts actions is a body of a scenario
 //! ([`RemoteBody`], `[body] remote = "ws://…"` or `listen = "ws://…"`), and any brain of a scenario
-//! answers the observations of other programs ([`serve`]). `docs/robots.md` has the protocol byte
+//! answers the observations of other programs ([`Server`]). `docs/robots.md` has the protocol byte
 //! by byte; its messages are those of [`tectum_control::message`].
 //!
 //! # Data flow
@@ -23,18 +23,21 @@
 //! waits for the body's answer with a limit, and a trace has the same bits as that of a body in the
 //! process.
 //!
-//! A served brain has a thread for each client ([`serve`]):
+//! A served brain ([`Server`]) has two tasks for each client, on one thread more than there may be
+//! clients: a brain that computes keeps one of them, and there is always one left for sockets. A
+//! short answer never changes the thread.
 //!
 //! ```text
-//!  client ──▶ I/O thread: frames, limits, pings ──▶ queue of 4 ──▶ session's thread: its own brain
-//!         ◀──────────────── answers ◀──────────────────────────────┘
+//!  client ──▶ frames, limits, pings ──▶ queue of 4 ──▶ session: its own brain
+//!         ◀──────────────── answers ◀────────────────┘
 //! ```
 //!
 //! # Floor
 //!
 //! The floor of an exchange is a round trip of the same bytes over TCP between two blocking
-//! threads. To it come, in each process, two changes of threads, the frame of WebSocket and the
-//! decoding of one MessagePack map. The bench suite `link` measures both in the same run.
+//! threads. To it come the frames of WebSocket and the decoding of one MessagePack map in each
+//! process, and for a body in real time two changes of threads in the process of the loop. The
+//! bench suite `link` measures an answer and the floor in the same run.
 //!
 //! # What the tests show
 //!

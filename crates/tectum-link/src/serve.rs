@@ -22,7 +22,6 @@ pub(crate) mod openpi;
 mod rate;
 mod session;
 
-use std::sync::mpsc::{TrySendError, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -40,11 +39,12 @@ use tectum_control::brain::Brain;
 use tectum_control::message::Message;
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{brain_recipe, open_device};
+use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use self::rate::Rate;
 use self::session::{Reply, Request};
-use crate::io_thread::IoThread;
+use crate::io_thread::Workers;
 use crate::server::{BoundedListener, bind, refusal};
 use crate::socket::{Frame, MAX_MESSAGE, Socket};
 use crate::{Address, Token};
@@ -198,7 +198,7 @@ pub struct Server {
     address: Address,
     served: Arc<Served>,
     records: Arc<Mutex<Records>>,
-    _io: IoThread,
+    _workers: Workers,
 }
 
 impl Server {
@@ -234,8 +234,9 @@ impl Server {
             .route("/", get(enter))
             .route("/healthz", get(|| async { "OK\n" }))
             .with_state(desk);
-        let io = IoThread::start()?;
-        io.spawn(async move {
+        // One more than computes: it answers pings, and accepts.
+        let workers = Workers::start(settings.max_sessions + 1)?;
+        workers.spawn(async move {
             match BoundedListener::new(listener) {
                 Ok(listener) => {
                     let _ = axum::serve(listener, app).await;
@@ -247,7 +248,7 @@ impl Server {
             address,
             served,
             records,
-            _io: io,
+            _workers: workers,
         })
     }
 
@@ -318,7 +319,7 @@ async fn enter(
         .on_upgrade(|socket| talk(desk, Socket::Accepted(Box::new(socket)), permit))
 }
 
-/// One client, on the I/O thread: its requests go to the session's thread.
+/// One client: its frames here, its brain in a task of its own.
 async fn talk(desk: Desk, mut socket: Socket, permit: OwnedSemaphorePermit) {
     desk.count(|counts| counts.sessions += 1);
     let reason = exchange(&desk, &mut socket, permit).await.err();
@@ -343,17 +344,14 @@ async fn exchange(
         .send(Frame::Binary(metadata.into()))
         .await
         .map_err(gone)?;
-    let (give, requests) = sync_channel::<Request>(MAX_QUEUED);
+    let (give, requests) = mpsc::channel::<Request>(MAX_QUEUED);
     let (answer, mut replies) = mpsc::channel::<Reply>(MAX_QUEUED);
-    let (served, records) = (desk.served.clone(), desk.records.clone());
-    std::thread::Builder::new()
-        .name("tectum-session".to_owned())
-        .spawn(move || {
-            session::run(&served, &records, &requests, &answer);
-            // The next client may come when this brain is gone.
-            drop(permit);
-        })
-        .map_err(|error| error.to_string())?;
+    let session = session::run(desk.served.clone(), desk.records.clone(), requests, answer);
+    tokio::spawn(async move {
+        session.await;
+        // The next client may come when this brain is gone.
+        drop(permit);
+    });
     let (mut rate, begin) = (Rate::new(desk.max_rate), Instant::now());
     loop {
         tokio::select! {
@@ -371,7 +369,7 @@ async fn exchange(
                                 return Err(format!("more than {MAX_QUEUED} requests wait for an answer"));
                             }
                             // Its last reply has the reason.
-                            Err(TrySendError::Disconnected(_)) => {}
+                            Err(TrySendError::Closed(_)) => {}
                         }
                     }
                     Frame::Text(_) => return Err("a text frame; requests are binary frames of MessagePack".to_owned()),

@@ -15,7 +15,7 @@ use crate::receipt::Receipt;
 
 /// A server of a brain, from `serve` on until `close`; a context manager.
 ///
-/// Each client has a brain of its own, on a thread of its own.
+/// Each client has a brain of its own.
 #[pyclass(frozen, module = "tectum")]
 pub struct Server {
     address: String,

@@ -1,6 +1,5 @@
-//! A client's own brain, on a thread of its own.
+//! A client's own brain.
 
-use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
@@ -8,7 +7,7 @@ use tectum::{Error, ErrorKind, Result};
 use tectum_control::body::BodySpec;
 use tectum_control::brain::Brain;
 use tectum_control::message::{Array, Message};
-use tokio::sync::mpsc::Sender;
+use tokio::sync::mpsc::{Receiver, Sender};
 
 use super::{Records, Served, openpi};
 use crate::handshake::PROTOCOL;
@@ -28,29 +27,30 @@ pub(super) enum Reply {
     End,
 }
 
-/// Answers requests until the client or the server ends.
-pub(super) fn run(
-    served: &Arc<Served>,
-    records: &Arc<Mutex<Records>>,
-    requests: &Receiver<Request>,
-    replies: &Sender<Reply>,
+/// Answers requests until the client or the server ends. It computes where it is polled.
+pub(super) async fn run(
+    served: Arc<Served>,
+    records: Arc<Mutex<Records>>,
+    mut requests: Receiver<Request>,
+    replies: Sender<Reply>,
 ) {
-    let mut session = match Session::new(served, records) {
+    let mut session = match Session::new(&served, &records) {
         Ok(session) => session,
         Err(error) => {
             // A client that is gone needs no reason.
-            let _ = replies.blocking_send(Reply::Error(error.to_string()));
+            let _ = replies.send(Reply::Error(error.to_string())).await;
             return;
         }
     };
-    while let Ok(first) = requests.recv() {
+    while let Some(first) = requests.recv().await {
         let mut next = Some(first);
         while let Some(request) = next {
             next = requests.try_recv().ok();
-            let reply = session.reply(&request, next.as_ref());
-            let is_end = matches!(reply, Some(Reply::Error(_) | Reply::End));
-            let sent = reply.is_none_or(|reply| replies.blocking_send(reply).is_ok());
-            if is_end || !sent {
+            let Some(reply) = session.reply(&request, next.as_ref()) else {
+                continue;
+            };
+            let is_end = matches!(reply, Reply::Error(_) | Reply::End);
+            if replies.send(reply).await.is_err() || is_end {
                 return;
             }
         }

@@ -1712,7 +1712,7 @@ class Server:
     """
     A server of a brain, from `serve` on until `close`; a context manager.
 
-    Each client has a brain of its own, on a thread of its own.
+    Each client has a brain of its own.
     """
     def __enter__(self, /) -> Server: ...
     def __exit__(self, /, *_exception: Any) -> None: ...
