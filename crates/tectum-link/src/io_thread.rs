@@ -63,7 +63,11 @@ const END: Duration = Duration::from_secs(1);
 
 /// Threads that run tasks until they are dropped. A task that computes keeps one of them.
 #[derive(Debug)]
-pub(crate) struct Workers(Option<Runtime>);
+pub(crate) struct Workers {
+    handle: Handle,
+    /// None only when dropped.
+    runtime: Option<Runtime>,
+}
 
 impl Workers {
     /// Starts threads without tasks.
@@ -77,22 +81,27 @@ impl Workers {
             .enable_io()
             .enable_time()
             .build();
-        runtime
-            .map(|runtime| Self(Some(runtime)))
-            .map_err(|source| Error::io("threads for sockets", source))
+        let runtime = runtime.map_err(|source| Error::io("threads for sockets", source))?;
+        Ok(Self {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        })
     }
 
     /// Starts a task.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        if let Some(runtime) = &self.0 {
-            drop(runtime.spawn(task));
-        }
+        drop(self.handle.spawn(task));
+    }
+
+    /// To start tasks from other threads.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
     }
 }
 
 impl Drop for Workers {
     fn drop(&mut self) {
-        if let Some(runtime) = self.0.take() {
+        if let Some(runtime) = self.runtime.take() {
             runtime.shutdown_timeout(END);
         }
     }

@@ -18,6 +18,7 @@
 //! with `error`, and the session continues; in openpi's protocol it is a text frame, and the
 //! connection ends with the code 1011.
 
+mod computing;
 pub(crate) mod openpi;
 mod rate;
 mod session;
@@ -42,6 +43,7 @@ use tectum_control::scenario::build::{brain_recipe, open_device};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
+use self::computing::{Computing, Waker};
 use self::rate::Rate;
 use self::session::{Reply, Request};
 use crate::io_thread::Workers;
@@ -198,6 +200,7 @@ pub struct Server {
     address: Address,
     served: Arc<Served>,
     records: Arc<Mutex<Records>>,
+    _waker: Waker,
     _workers: Workers,
 }
 
@@ -222,6 +225,7 @@ impl Server {
             session,
         }));
         let served = Arc::new(served);
+        let computing = Computing::default();
         let desk = Desk {
             served: served.clone(),
             records: records.clone(),
@@ -229,6 +233,7 @@ impl Server {
             token: settings.token.clone(),
             max_sessions: settings.max_sessions,
             max_rate: settings.max_rate,
+            computing: computing.clone(),
         };
         let app = Router::new()
             .route("/", get(enter))
@@ -236,6 +241,7 @@ impl Server {
             .with_state(desk);
         // One more than computes: it answers pings, and accepts.
         let workers = Workers::start(settings.max_sessions + 1)?;
+        let waker = Waker::start(workers.handle(), computing)?;
         workers.spawn(async move {
             match BoundedListener::new(listener) {
                 Ok(listener) => {
@@ -248,6 +254,7 @@ impl Server {
             address,
             served,
             records,
+            _waker: waker,
             _workers: workers,
         })
     }
@@ -289,6 +296,7 @@ struct Desk {
     token: Option<Token>,
     max_sessions: usize,
     max_rate: u32,
+    computing: Computing,
 }
 
 impl Desk {
@@ -346,7 +354,13 @@ async fn exchange(
         .map_err(gone)?;
     let (give, requests) = mpsc::channel::<Request>(MAX_QUEUED);
     let (answer, mut replies) = mpsc::channel::<Reply>(MAX_QUEUED);
-    let session = session::run(desk.served.clone(), desk.records.clone(), requests, answer);
+    let Desk {
+        served,
+        records,
+        computing,
+        ..
+    } = desk.clone();
+    let session = session::run(served, records, computing, requests, answer);
     tokio::spawn(async move {
         session.await;
         // The next client may come when this brain is gone.

@@ -9,6 +9,7 @@ use tectum_control::brain::Brain;
 use tectum_control::message::{Array, Message};
 use tokio::sync::mpsc::{Receiver, Sender};
 
+use super::computing::Computing;
 use super::{Records, Served, openpi};
 use crate::handshake::PROTOCOL;
 
@@ -31,10 +32,11 @@ pub(super) enum Reply {
 pub(super) async fn run(
     served: Arc<Served>,
     records: Arc<Mutex<Records>>,
+    computing: Computing,
     mut requests: Receiver<Request>,
     replies: Sender<Reply>,
 ) {
-    let mut session = match Session::new(&served, &records) {
+    let mut session = match computing.run(|| Session::new(&served, &records)) {
         Ok(session) => session,
         Err(error) => {
             // A client that is gone needs no reason.
@@ -46,7 +48,7 @@ pub(super) async fn run(
         let mut next = Some(first);
         while let Some(request) = next {
             next = requests.try_recv().ok();
-            let Some(reply) = session.reply(&request, next.as_ref()) else {
+            let Some(reply) = computing.run(|| session.reply(&request, next.as_ref())) else {
                 continue;
             };
             let is_end = matches!(reply, Reply::Error(_) | Reply::End);
