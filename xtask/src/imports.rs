@@ -24,6 +24,7 @@ const ROWS: &[&[&str]] = &[
         "tectum-transformer",
     ],
     &["tectum-control"],
+    &["tectum-link"],
     &["tectum-cli", "tectum-py"],
 ];
 

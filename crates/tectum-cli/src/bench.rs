@@ -90,6 +90,8 @@ fn suites() -> Vec<Suite> {
     suites.push(tectum_transformer::bench_suite());
     suites.push(tectum_control::bench_suite());
     suites.push(tectum_onnx::bench_suite());
+    #[cfg(feature = "link")]
+    suites.push(tectum_link::bench_suite());
     suites
 }
 

@@ -29,6 +29,8 @@ mod reference;
 mod run;
 mod sample;
 mod scenario;
+#[cfg(feature = "link")]
+mod serve;
 mod table;
 mod threads;
 mod train;
@@ -65,6 +67,8 @@ enum Command {
     Init(init::InitArgs),
     Embed(embed::EmbedArgs),
     Generate(generate::GenerateArgs),
+    #[cfg(feature = "link")]
+    Serve(serve::ServeArgs),
     Train(train::TrainArgs),
     Plot(plots::PlotArgs),
     Export(export::ExportArgs),
@@ -79,31 +83,43 @@ enum Command {
 fn main() -> ExitCode {
     keep_driver_quiet();
     let Cli { messages, command } = usage::parse();
-    let result = messages.apply().and_then(|()| match command {
-        Command::Run(args) => run::run(&args),
-        Command::Devices(args) => devices::devices(&args),
-        Command::Check(args) => check::check(&args),
-        Command::Verify(args) => verify::verify(&args),
-        Command::Bench(args) => bench::bench(&args),
-        Command::Explain(args) => explain::explain(&args),
-        Command::Inspect(args) => inspect::inspect(&args),
-        Command::Init(args) => init::init(&args),
-        Command::Embed(args) => embed::embed(&args),
-        Command::Generate(args) => generate::generate(&args),
-        Command::Train(args) => train::train(&args),
-        Command::Plot(args) => plots::plot(&args),
-        Command::Export(args) => export::export(&args),
-        Command::Receipt(command) => receipt_check::receipt(&command),
-        Command::Recover(args) => recover::recover(&args),
-        Command::Scenario(args) => scenario::scenario(&args),
-        Command::Sample(args) => sample::sample(&args),
-        Command::Completions(args) => completions::completions(&args),
-        Command::Man(args) => completions::man(&args),
-    });
+    let result = messages
+        .apply()
+        .and_then(|()| register())
+        .and_then(|()| match command {
+            Command::Run(args) => run::run(&args),
+            Command::Devices(args) => devices::devices(&args),
+            Command::Check(args) => check::check(&args),
+            Command::Verify(args) => verify::verify(&args),
+            Command::Bench(args) => bench::bench(&args),
+            Command::Explain(args) => explain::explain(&args),
+            Command::Inspect(args) => inspect::inspect(&args),
+            Command::Init(args) => init::init(&args),
+            Command::Embed(args) => embed::embed(&args),
+            Command::Generate(args) => generate::generate(&args),
+            #[cfg(feature = "link")]
+            Command::Serve(args) => serve::serve(&args),
+            Command::Train(args) => train::train(&args),
+            Command::Plot(args) => plots::plot(&args),
+            Command::Export(args) => export::export(&args),
+            Command::Receipt(command) => receipt_check::receipt(&command),
+            Command::Recover(args) => recover::recover(&args),
+            Command::Scenario(args) => scenario::scenario(&args),
+            Command::Sample(args) => sample::sample(&args),
+            Command::Completions(args) => completions::completions(&args),
+            Command::Man(args) => completions::man(&args),
+        });
     match result {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => report(&error),
     }
+}
+
+/// Adds what crates above the library of scenarios know to them.
+fn register() -> tectum::Result<()> {
+    #[cfg(feature = "link")]
+    tectum_link::register()?;
+    Ok(())
 }
 
 /// Starts the command again with Mesa's layer of device selection switched off, where it would

@@ -40,7 +40,7 @@ const EXIT_CODES: [(u8, &str); 9] = [
 ];
 
 /// Variables of the environment.
-const VARIABLES: [(&str, &str); 7] = [
+const VARIABLES: [(&str, &str); 8] = [
     (
         "TECTUM_THREADS",
         "threads of the CPU device and of host work, 1 to 1024; `--threads` of a command comes first",
@@ -48,6 +48,10 @@ const VARIABLES: [(&str, &str); 7] = [
     (
         "TECTUM_PYTHON",
         "interpreter of Python that steps MuJoCo bodies, `python3` without it; the key `python` of `[body]` comes first",
+    ),
+    (
+        "TECTUM_TOKEN",
+        "the token of `tectum serve` and of bodies and policies in other processes, where no file is named",
     ),
     (
         "RUST_LOG",

@@ -122,7 +122,7 @@ pub struct RunArgs {
 fn body_help() -> String {
     let [others @ .., last] = BODIES.map(|body| body.name);
     format!(
-        "Another body: {}, {last}, FILE.plant, or a MuJoCo model mujoco:SCENE.xml",
+        "Another body: {}, {last}, FILE.plant, mujoco:SCENE.xml, or ws://HOST:PORT",
         others.join(", ")
     )
 }

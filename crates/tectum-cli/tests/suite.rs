@@ -8,6 +8,8 @@ mod field;
 mod generate;
 mod genome_reports;
 mod init_from;
+#[cfg(feature = "link")]
+mod link;
 mod messages;
 #[cfg(target_os = "linux")]
 mod mujoco;

@@ -43,7 +43,9 @@ pub mod cart_pole;
 pub mod control;
 mod disturbances;
 pub mod equations;
+mod family;
 mod instances;
+pub mod link;
 mod message;
 pub mod motors;
 pub mod mujoco;
@@ -64,12 +66,14 @@ use std::ops::{Range, RangeInclusive};
 use serde::Serialize;
 use tectum::{Error, LatencyHistogram, Result};
 
-use crate::clock::Clock;
+use crate::clock::{Clock, ClockKind};
 use crate::message::ElementType;
 use crate::registry::Registry;
 use batch::BatchKernel;
 use control::{Linear, MppiParameters, PlantModel, Regulator};
 use disturbances::Disturbances;
+pub use family::{Family, register_family};
+use link::LinkStatus;
 use schematic::Schematic;
 pub use settings::{BodySettings, PlantSettings, ReadSettings};
 use task::Task;
@@ -395,6 +399,19 @@ impl<'a> Command<'a> {
         }
     }
 
+    /// Whether it is for a period of a clock that is not simulated and `period_ns` after whose start
+    /// has passed: what a machine gets now is for a later period.
+    pub fn has_passed(&mut self, period_ns: u64) -> bool {
+        self.pace
+            .as_mut()
+            .is_some_and(|(clock, begin_ns, _)| clock.now_ns() >= *begin_ns + period_ns)
+    }
+
+    /// Whether its time is that of a clock that is not simulated.
+    pub fn is_timed(&self) -> bool {
+        self.pace.is_some()
+    }
+
     /// Waits until `offset_ns` after the start of the period, and counts an inner period; it is
     /// missed if it begins `period_ns` late. Returns immediately where time is simulated.
     pub fn wait(&mut self, offset_ns: u64, period_ns: u64) {
@@ -476,6 +493,13 @@ pub trait Body: Send {
     /// As [`Body::step`].
     fn advance(&mut self, command: &mut Command<'_>) -> Step {
         self.step(command.action)
+    }
+
+    /// The state of its connection, for a body outside of the process: the loop calls it at the
+    /// beginning of each period, before it observes, and queries the brain only for a new
+    /// observation. None for a body that is part of the process.
+    fn link(&mut self, _clock: ClockKind) -> Option<LinkStatus> {
+        None
     }
 
     /// Whether a brain controls it. Before that it starts by itself: it is stepped with its safe
@@ -811,6 +835,9 @@ impl Descriptor {
     pub fn find(name: &str) -> Option<&'static Self> {
         if name.starts_with(mujoco::PREFIX) {
             return Some(&mujoco::DESCRIPTOR);
+        }
+        if let Some(family) = Family::of(name) {
+            return Some(family.descriptor);
         }
         let from_file = || {
             name.ends_with(equations::ENDING)

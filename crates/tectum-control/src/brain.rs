@@ -259,13 +259,11 @@ impl BrainSpec {
         source: TomlSource<'_>,
         body: &BodySpec,
     ) -> Result<Self> {
-        let implied = BRAIN_NAMES
-            .iter()
+        let implied = NAMES
+            .names()
+            .into_iter()
             .find(|name| section.has(name))
-            .map(|name| Located {
-                value: *name,
-                place: 0..0,
-            });
+            .map(|value| Located { value, place: 0..0 });
         let missing = section.missing("name");
         let key = Key::new("name", "one of the brains below, or a registered name")
             .or("required, unless a key has the name of a brain");

@@ -28,6 +28,10 @@
 //! safe action. The receipt lists each recovery with the ticks that were lost. A run ends only if
 //! no recovery is possible.
 //!
+//! A body outside of the process reports the state of its connection in each period
+//! ([`Body::link`]). The brain is queried for new observations only; without one the last action is
+//! held for a short time, and then the body gets its safe action until it is armed again.
+//!
 //! Readings may be guarded ([`ChannelGuard`]): an outlier is replaced, and beyond a limit, or when
 //! a [`StopSwitch`] is pressed, the body gets its safe action from then on to the end of the run;
 //! neither brain nor stand-in is queried. The receipt gives the reason. A resumed run starts
@@ -58,10 +62,11 @@ use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, 
 use self::film::Filmed;
 use self::guard::{Guard, Guarded};
 use self::injection::{BrainFaults, FaultyBody, pending};
+use crate::body::link::{LinkMetrics, LinkStatus};
 use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec, Command, InnerPeriods, Step};
 use crate::brain::{Brain, StandIn};
-use crate::clock::{Clock, SimClock};
+use crate::clock::{Clock, ClockKind, SimClock};
 pub use controller::DeviceSpan;
 pub use episodes::{EpisodeReturns, Episodes};
 pub use film::{Film, SavePicture};
@@ -110,6 +115,9 @@ pub struct ClosedLoop {
     /// The tick at which this run began, at 0 of its clock.
     first_tick: u64,
     inner: InnerPeriods,
+    /// The connection of a body outside of the process in this period, and over the run.
+    link: Option<LinkStatus>,
+    link_metrics: Option<LinkMetrics>,
     trace_at_end: bool,
     film: Option<Filmed>,
     /// Of every period so far.
@@ -183,6 +191,8 @@ impl ClosedLoop {
             was_held_safe: true,
             first_tick: 0,
             inner: InnerPeriods::default(),
+            link: None,
+            link_metrics: None,
             spec,
             body: FaultyBody::new(body, controller.switch.clone()),
             task: None,
@@ -439,6 +449,7 @@ impl ClosedLoop {
             .close(self.metrics.ticks, &mut self.session);
         self.session
             .record_trace(std::mem::take(&mut self.trace).finish());
+        self.workload.link = self.link_metrics.as_ref().map(LinkMetrics::summary);
         self.session
             .record_workload(serde_json::to_value(&self.workload).unwrap_or_default());
         pending(&self.body, &self.controller.brain().faults)
@@ -514,6 +525,7 @@ impl ClosedLoop {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         let tick = self.metrics.ticks;
+        self.read_link(clock);
         let begun = self
             .body
             .read(tick, &mut self.observation, &mut self.reading);
@@ -529,6 +541,7 @@ impl ClosedLoop {
             reading,
             has_lost_sensors,
             is_starting: !self.body.is_ready(),
+            link: self.link.map(|link| link.state),
             action,
             clock,
             session,
@@ -543,8 +556,9 @@ impl ClosedLoop {
         } = answer;
         let (is_late, is_fallback) = (
             source == Source::Late,
-            !matches!(source, Source::Brain | Source::Late),
+            !matches!(source, Source::Brain | Source::Late | Source::Held),
         );
+        let is_held = is_late || source == Source::Held;
         let safe_ticks = if missed > 0 {
             self.run_late_answer(missed, clock, sink)?
         } else {
@@ -556,13 +570,22 @@ impl ClosedLoop {
                 });
             self.held.copy_from_slice(&self.answer);
             self.metrics.deadline_misses += u64::from(is_late);
-            self.apply(is_late, is_fallback, timing, clock, sink)?;
+            self.apply(is_held, is_fallback, timing, clock, sink)?;
             u64::from(is_fallback)
         };
         failure.map_or(Ok(()), |failure| {
             self.controller
                 .settle(failure, tick, safe_ticks, &mut self.session)
         })
+    }
+
+    /// Asks for the connection of a body outside of the process.
+    fn read_link(&mut self, clock: &dyn Clock) {
+        let kind = match clock.is_real() {
+            true => ClockKind::Real,
+            false => ClockKind::Sim,
+        };
+        self.link = self.body.link(kind);
     }
 
     /// Counts an answer, replaces a missing one with the safe action, and clamps it to the action's
@@ -576,8 +599,10 @@ impl ClosedLoop {
         self.metrics.fallbacks +=
             u64::from(matches!(answer.source, Source::StandIn | Source::None));
         match (answer.source, self.settings.overrun) {
-            (Source::Late, Overrun::Hold) => self.answer.copy_from_slice(&self.held),
-            (Source::None, _) | (Source::Late, Overrun::Safe) => {
+            (Source::Late | Source::Held, Overrun::Hold) => {
+                self.answer.copy_from_slice(&self.held);
+            }
+            (Source::None, _) | (Source::Late | Source::Held, Overrun::Safe) => {
                 self.answer.copy_from_slice(&self.spec.safe_action);
                 self.is_held_safe = true;
             }
@@ -622,7 +647,11 @@ impl ClosedLoop {
         sink: &mut dyn Sink,
     ) -> Result<()> {
         for _ in 0..periods.min(self.ticks - self.metrics.ticks) {
-            if self.settings.overrun == Overrun::Safe {
+            self.read_link(clock);
+            let is_stopped = self
+                .link
+                .is_some_and(|link| link.state.stop_reason().is_some());
+            if self.settings.overrun == Overrun::Safe || is_stopped {
                 self.held.copy_from_slice(&self.spec.safe_action);
                 self.is_held_safe = true;
             }
@@ -673,9 +702,14 @@ impl ClosedLoop {
             fallback,
             terminated: step.ends_episode(),
             timing,
+            link: self.link,
         };
         record.hash_into(&mut self.trace);
         sink.tick(&record)?;
+        if let Some(link) = &self.link {
+            let metrics = self.link_metrics.get_or_insert_with(LinkMetrics::default);
+            metrics.record(link);
+        }
         let ends_episode = step.ends_episode();
         let is_interrupted = held || fallback || ends_episode;
         self.controller.follow(&Passed {

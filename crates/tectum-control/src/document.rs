@@ -146,7 +146,7 @@ impl<'d, 't> Section<'d, 't> {
     }
 
     /// The folder of the run that wrote the document.
-    pub(crate) fn run_folder(&self) -> Option<&'t Path> {
+    pub fn run_folder(&self) -> Option<&'t Path> {
         Path::new(self.source.origin)
             .parent()
             .filter(|_| self.source.is_record)

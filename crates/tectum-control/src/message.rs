@@ -22,6 +22,16 @@
 //! | `error` | body | `kind`, `message` |
 //! | `close` | loop | nothing; it has no answer |
 //!
+//! A body that is reached over a socket (the crate `tectum-link`) has the same messages, one in each
+//! binary frame of a WebSocket, and those of real time:
+//!
+//! | type | sent by | keys |
+//! |---|---|---|
+//! | `start` | loop | `period`; from now on the body sends observations without being asked |
+//! | `action` | loop | `action`, `answers`: the number of the observation that it answers, `safe`: whether it is the safe action; it has no answer |
+//! | `observation` | body | as above, with a `sequence` that the body counts up, and `answers`: the number of the last `action` or `reset` that it has applied |
+//! | `arm` | body | nothing: the operator at the machine allows actions again after a stop |
+//!
 //! A channel is a map with `name`, `unit`, `low`, `high`, `shape` (empty for one number) and
 //! `dtype`; a channel of an observation also has `wraps`.
 //!
@@ -293,6 +303,14 @@ impl Array {
                     .map(|(_, value)| value)
             })
         };
+        if find("__npgeneric__").and_then(Value::as_bool) == Some(true) {
+            let number = find("data").and_then(Value::as_f64);
+            let number = number.ok_or("is a scalar of NumPy that is no number")?;
+            return Ok(Self {
+                shape: Vec::new(),
+                ..Self::of_f64(&[number])
+            });
+        }
         if find("__ndarray__").and_then(Value::as_bool) != Some(true) {
             return Err("is no array".into());
         }
@@ -324,9 +342,9 @@ impl Message {
         ])
     }
 
-    /// The message with one more field.
+    /// The message with one more field: a number, a text or a flag.
     #[must_use]
-    pub(crate) fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
+    pub fn with(mut self, name: &str, value: impl Into<Value>) -> Self {
         self.0.push((name.into(), value.into()));
         self
     }
@@ -349,6 +367,11 @@ impl Message {
     pub fn with_table(self, name: &str, table: &toml::Table) -> Self {
         let value = of_table(table);
         self.with(name, value)
+    }
+
+    /// The names of its fields, in order; those that are no text are left out.
+    pub fn names(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().filter_map(|(key, _)| key.as_str())
     }
 
     fn find(&self, name: &str) -> Option<&Value> {
@@ -391,6 +414,28 @@ impl Message {
         Array::of_value(value).map_err(|reason| refused(&reason))
     }
 
+    /// A field as elements: an array, a number, or a list of numbers, with its type, shape and
+    /// elements in C order. What is no array has the type float64.
+    ///
+    /// # Errors
+    /// `Data` naming the field.
+    pub fn elements(&self, name: &str) -> Result<Array> {
+        let refused = |reason: &str| Error::data(format!("{name} {reason}"));
+        let value = self.find(name).ok_or_else(|| refused("is missing"))?;
+        if let Some(number) = value.as_f64() {
+            return Ok(Array {
+                shape: Vec::new(),
+                ..Array::of_f64(&[number])
+            });
+        }
+        if let Some(items) = value.as_array() {
+            let numbers: Option<Vec<f64>> = items.iter().map(Value::as_f64).collect();
+            let numbers = numbers.ok_or_else(|| refused("is a list of other than numbers"))?;
+            return Ok(Array::of_f64(&numbers));
+        }
+        Array::of_value(value).map_err(|reason| refused(&reason))
+    }
+
     /// A field that is a map, as a message of its own; `None` for anything else.
     pub fn map(&self, name: &str) -> Option<Self> {
         self.find(name)?.as_map().map(|pairs| Self(pairs.clone()))
@@ -415,6 +460,30 @@ impl Message {
         items.iter().map(text).collect()
     }
 
+    /// Its content without the length of a frame, for transports that have frames of their own.
+    ///
+    /// # Errors
+    /// `Invalid` for content that is too long.
+    pub fn to_bytes(&self) -> Result<Vec<u8>> {
+        let mut content = Vec::new();
+        self.append(&mut content)?;
+        Ok(content)
+    }
+
+    /// Appends its content; returns the number of bytes.
+    fn append(&self, frame: &mut Vec<u8>) -> Result<usize> {
+        let before = frame.len();
+        write_map(frame, &self.0).map_err(|source| Error::io("message", source))?;
+        let size = frame.len() - before;
+        if size > MAX_FRAME {
+            return Err(Error::invalid(format!(
+                "message {:?}: it has {size} bytes, at most {MAX_FRAME} can be sent",
+                self.kind()
+            )));
+        }
+        Ok(size)
+    }
+
     /// Writes it as a frame, with one write.
     ///
     /// # Errors
@@ -422,14 +491,7 @@ impl Message {
     pub fn write(&self, sink: &mut dyn Write) -> Result<()> {
         let failed = |source| Error::io("message", source);
         let mut frame = vec![0; 4];
-        write_map(&mut frame, &self.0).map_err(failed)?;
-        let size = frame.len() - 4;
-        if size > MAX_FRAME {
-            return Err(Error::invalid(format!(
-                "message {:?}: it has {size} bytes, at most {MAX_FRAME} can be sent",
-                self.kind()
-            )));
-        }
+        let size = self.append(&mut frame)?;
         frame[..4].copy_from_slice(&(size as u32).to_le_bytes());
         sink.write_all(&frame)
             .and_then(|()| sink.flush())
@@ -477,20 +539,25 @@ impl Message {
     /// # Errors
     /// `Data` for content that is not one map with a type and a number.
     pub fn parse(content: &[u8]) -> Result<Self> {
+        let message = Self::parse_map(content)?;
+        let is_whole = message.find("type").is_some_and(Value::is_str)
+            && message.find("sequence").is_some_and(Value::is_u64);
+        is_whole.then_some(message).ok_or_else(|| {
+            Error::data("message: it is not one map with a type and a sequence number")
+        })
+    }
+
+    /// The map of a frame's content, which may be without a type and a number.
+    ///
+    /// # Errors
+    /// `Data` for content that is not one map.
+    pub fn parse_map(content: &[u8]) -> Result<Self> {
         let mut rest = content;
         let value = rmpv::decode::read_value_with_max_depth(&mut rest, MAX_DEPTH)
             .map_err(|source| Error::data("message: it is not MessagePack").with_source(source))?;
         match value {
-            Value::Map(pairs)
-                if rest.is_empty()
-                    && field(&pairs, "type").is_some_and(Value::is_str)
-                    && field(&pairs, "sequence").is_some_and(Value::is_u64) =>
-            {
-                Ok(Self(pairs))
-            }
-            _ => Err(Error::data(
-                "message: it is not one map with a type and a sequence number",
-            )),
+            Value::Map(pairs) if rest.is_empty() => Ok(Self(pairs)),
+            _ => Err(Error::data("message: it is not one map")),
         }
     }
 }

@@ -3,11 +3,12 @@
 //! Three channels of JSON messages with their schemas, one message per period on each:
 //! `/observation` and `/action` have a number for each channel of the body by name, `/tick` the
 //! number of the period, the task's measure by name, `reward`, `held`, `fallback`, `terminated`
-//! and, where they were measured, `latency_ms` and `lateness_ms`. Times are the body's, from 0 at
-//! tick 0. A number that is not finite is `null`. A channel that is an array has a topic of its
-//! own, `/observation/NAME`: `shape`, `dtype` (a code of NumPy) and `data`, its bytes in C order as
-//! base64. Those of a picture have the fields of a `foxglove.RawImage` too, so that viewers show
-//! it.
+//! and, where they were measured, `latency_ms` and `lateness_ms`; for a body outside of the process
+//! also `link`, the state of its connection, with the times that were measured. Times are the
+//! body's, from 0 at tick 0. A number that is not finite is `null`. A channel that is an array has a
+//! topic of its own, `/observation/NAME`: `shape`, `dtype` (a code of NumPy) and `data`, its bytes
+//! in C order as base64. Those of a picture have the fields of a `foxglove.RawImage` too, so that
+//! viewers show it.
 //!
 //! That of a run folder begins with the metadata record `tectum.run`: the names of body and brain,
 //! and the scenario. The file contains nothing else: no date, no machine name. Identical runs give
@@ -28,6 +29,7 @@ use serde_json::{Map, Value, json};
 use tectum::{Error, Result};
 
 use crate::body::BodySpec;
+use crate::body::link::LinkStatus;
 use crate::body::task::Measure;
 use crate::closed_loop::TickRecord;
 use arrays::ArrayTopic;
@@ -188,14 +190,18 @@ fn numbers_topic<'n, W: Write + Seek>(
 
 /// The fields of a period on [`TICK_TOPIC`] besides the task's measure: name, JSON type and
 /// meaning.
-const TICK_FIELDS: [(&str, &[&str], &str); 7] = [
+const TICK_FIELDS: [(&str, &[&str], &str); 12] = [
     ("tick", &["integer"], "number of the period"),
     (
         "reward",
         &["number", "null"],
         "the body's score of the step",
     ),
-    ("held", &["boolean"], "the answer was late"),
+    (
+        "held",
+        &["boolean"],
+        "the answer was late, or the body sent no new observation",
+    ),
     (
         "fallback",
         &["boolean"],
@@ -207,6 +213,31 @@ const TICK_FIELDS: [(&str, &[&str], &str); 7] = [
         "lateness_ms",
         &["number"],
         "from the beginning of the period to its observation",
+    ),
+    (
+        "link",
+        &["string"],
+        "the connection of a body outside of the process: fresh, held, waiting, stale, disconnected or disarmed",
+    ),
+    (
+        "observation_age_ms",
+        &["number"],
+        "from the arrival of the last observation to the period",
+    ),
+    (
+        "action_age_ms",
+        &["number"],
+        "from the sending of the action that the body had applied before its observation to the period",
+    ),
+    (
+        "queue_ms",
+        &["number"],
+        "from the arrival of the observation to its use",
+    ),
+    (
+        "network_ms",
+        &["number"],
+        "the last round trip over the connection",
     ),
 ];
 
@@ -325,7 +356,24 @@ fn write_tick(json: &mut Vec<u8>, measure: Option<&str>, record: &TickRecord<'_>
         )
         .map_err(unformattable)?;
     }
+    record.link.map_or(Ok(()), |link| write_link(json, &link))?;
     json.push(b'}');
+    Ok(())
+}
+
+/// Writes the fields of a connection, without times that were not measured.
+fn write_link(json: &mut Vec<u8>, link: &LinkStatus) -> Result<()> {
+    write!(json, ",\"link\":\"{}\"", link.state.name()).map_err(unformattable)?;
+    for (name, ns) in [
+        ("observation_age_ms", link.observation_age_ns),
+        ("action_age_ms", link.action_age_ns),
+        ("queue_ms", link.queue_ns),
+        ("network_ms", link.network_ns),
+    ] {
+        if let Some(ns) = ns {
+            write!(json, ",\"{name}\":{}", ns as f64 / 1e6).map_err(unformattable)?;
+        }
+    }
     Ok(())
 }
 
@@ -373,6 +421,7 @@ mod tests {
                 latency_ns: 1_500_000,
                 lateness_ns: 2_000,
             }),
+            link: None,
         };
         let write = || {
             let mut recorder = Recorder::new(

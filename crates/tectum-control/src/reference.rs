@@ -5,8 +5,9 @@ use std::cell::RefCell;
 use std::fmt::Write as _;
 
 use tectum::Result;
+use toml::Table;
 
-use crate::body::{BODIES, Descriptor, Start, mujoco};
+use crate::body::{BODIES, Descriptor, Family, Start, mujoco};
 use crate::brain::BRAIN_DESCRIPTIONS;
 use crate::brain::mppi::MppiParameters;
 use crate::document::{Key, KeyRow, Section, TomlSource, renamings};
@@ -242,9 +243,16 @@ pub fn scenario_reference() -> Result<String> {
         "\nA MuJoCo model has keys of its own; [policies.md](policies.md#mujoco) explains them:\n\n```toml\n{MUJOCO}```\n"
     )
     .ok();
-    write_tables(&mut page, &asked_of_mujoco()?, |table| {
-        is_part(table, "body")
-    });
+    let of_mujoco = asked_by(MUJOCO, "A MuJoCo model.", mujoco::read_keys)?;
+    write_tables(&mut page, &of_mujoco, |table| is_part(table, "body"));
+    for family in Family::all() {
+        if !family.example.is_empty() {
+            let (heading, example) = (family.heading, family.example);
+            write!(page, "\n{heading}\n\n```toml\n{example}```\n").ok();
+            let rows = asked_by(example, "A body in another process.", family.read_keys)?;
+            write_tables(&mut page, &rows, |table| is_part(table, "body"));
+        }
+    }
     write_bodies(&mut page);
     page += "\n## The brain\n\n`[brain]` has the key `name`, and the keys of that brain. `tectum run --brain NAME` selects another with default settings.\n";
     write_tables(&mut page, &whole, |table| table == "brain");
@@ -304,20 +312,24 @@ fn asked(text: &str) -> Result<Vec<KeyRow>> {
     Ok(once)
 }
 
-/// The keys of a MuJoCo body, whose model is not read.
-fn asked_of_mujoco() -> Result<Vec<KeyRow>> {
+/// The keys of a body that is not made.
+fn asked_by(
+    text: &str,
+    about: &str,
+    read_keys: fn(&mut Section<'_, '_>) -> Result<Table>,
+) -> Result<Vec<KeyRow>> {
     let (rows, warnings) = (RefCell::default(), RefCell::default());
     let source = TomlSource {
         origin: "reference",
-        text: MUJOCO,
+        text,
         is_record: false,
         warnings: &warnings,
         asked: Some(&rows),
     };
     let document = source.parse()?;
     let mut root = Section::root(source, document.get_ref());
-    let mut body = root.section(Key::new("body", "A MuJoCo model."))?;
-    mujoco::read_keys(&mut body)?;
+    let mut body = root.section(Key::new("body", about))?;
+    read_keys(&mut body)?;
     let mut once = Vec::new();
     add_new(&mut once, rows.into_inner());
     Ok(once)

@@ -23,6 +23,7 @@ use tectum::{Error, Latency, LatencyHistogram, Result, file};
 
 use crate::body::Body;
 use crate::body::equations::PLANT_FILE;
+use crate::body::link::{LINK_FILE, LinkSummary};
 use crate::body::mujoco::FILES_FILE;
 use crate::body::task::Measure;
 use crate::closed_loop::{
@@ -51,7 +52,7 @@ pub const TRACE_FILE: &str = "trace.mcap";
 pub const SNAPSHOT_FILE: &str = "snapshot.safetensors";
 
 /// The files of a folder and what they hold.
-pub const FILES: [(&str, &str); 7] = [
+pub const FILES: [(&str, &str); 8] = [
     (SCENARIO_FILE, "the scenario as it ran, overrides applied"),
     (
         PLANT_FILE,
@@ -60,6 +61,10 @@ pub const FILES: [(&str, &str); 7] = [
     (
         FILES_FILE,
         "the files of a MuJoCo body with their hashes; a run that is continued or repeated needs them unchanged",
+    ),
+    (
+        LINK_FILE,
+        "what a body outside of the process stated of itself; a repeated run reads it, and the recording in place of the body",
     ),
     (
         RECEIPT_FILE,
@@ -175,6 +180,9 @@ pub struct RunSummary {
     /// What the operating system granted for the loop's threads and memory, if requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub real_time: Option<GrantedRealTime>,
+    /// The connection of a body outside of the process, since this process began.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkSummary>,
     /// The tick from which the body got its safe action because a limit was passed or the switch
     /// was pressed.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -274,6 +282,7 @@ impl RunSummary {
             motor_deadline_misses: inner.map(|inner| inner.missed),
             motor_lateness_ms: inner.map(|inner| inner.lateness.percentiles()),
             real_time,
+            link: outcome.workload.link.clone(),
             emergency_stop_tick: outcome.stopped_at_tick,
             total_reward: outcome.metrics.total_reward,
             learning: outcome.learning,

@@ -305,6 +305,7 @@ impl Scenario {
             body_settings: self.body.table()?,
             body_versions: self.body.versions(),
             brain_settings: self.brain.table()?,
+            link: None,
         })
     }
 

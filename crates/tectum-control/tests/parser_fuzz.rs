@@ -372,6 +372,7 @@ fn trace() -> Vec<u8> {
                 latency_ns: 10,
                 lateness_ns: 20,
             }),
+            link: None,
         };
         recorder.push(&record).expect("memory");
     }

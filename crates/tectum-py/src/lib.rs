@@ -22,6 +22,7 @@ mod interrupt;
 mod job;
 mod json;
 mod kernel_check;
+mod link;
 mod logging;
 mod mutex;
 mod network;
@@ -47,6 +48,7 @@ mod _tectum {
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         crate::process::install();
         crate::logging::install();
+        crate::error::OrRaise::or_raise(tectum_link::register())?;
         pyo3::types::PyModuleMethods::add(module, "__version__", env!("CARGO_PKG_VERSION"))
     }
 
@@ -75,6 +77,8 @@ mod _tectum {
     use crate::graph::{CompiledGraph, Graph, Node, Trainer};
     #[pymodule_export]
     use crate::kernel_check::{KernelCase, KernelCheck, KernelCheckRow, check_kernel};
+    #[pymodule_export]
+    use crate::link::{Server, serve};
     #[pymodule_export]
     use crate::network::Network;
     #[pymodule_export]

@@ -42,6 +42,7 @@ DATA_MEMBERS = {
     ("Plan", "__new__"),
     ("Program", "name"), ("Program", "buffers"), ("Program", "__repr__"), ("Program", "__str__"),
     ("Receipt", "device"), ("Receipt", "software"), ("Receipt", "runs"), ("Receipt", "trace"), ("Receipt", "__repr__"), ("Receipt", "_repr_html_"),
+    ("Server", "address"), ("Server", "__enter__"), ("Server", "__repr__"),
     ("SpikingNetwork", "neurons"), ("SpikingNetwork", "synapses"), ("SpikingNetwork", "notes"),
     ("TextStream", "__iter__"),
 }  # fmt: skip

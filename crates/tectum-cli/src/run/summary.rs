@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 use tectum::{Latency, Recovery};
+use tectum_control::body::link::LinkSummary;
 use tectum_control::body::task::Measure;
 use tectum_control::closed_loop::{EpisodeReturns, Outcome, Overrun, TaskSummary};
 use tectum_control::run_folder::RunSummary;
@@ -52,6 +53,10 @@ pub fn text(summary: &RunSummary, outcome: &Outcome) -> String {
     ];
     if let Some(motors) = motors(summary) {
         rows.insert(6, row("motors", motors));
+    }
+    if let Some(link) = &summary.link {
+        let place = rows.len() - 2;
+        rows.splice(place..place, linked(link));
     }
     if let [_, _, ..] = &summary.devices[..] {
         let of_device = summary
@@ -238,6 +243,43 @@ fn motors(summary: &RunSummary) -> Option<String> {
             _ => period,
         },
     )
+}
+
+/// The connection of a body outside of the process: its periods, ages and messages.
+fn linked(link: &LinkSummary) -> Vec<Vec<String>> {
+    let periods = [
+        ("fresh", link.fresh_periods),
+        ("held", link.held_periods),
+        ("waiting", link.waiting_periods),
+        ("stale", link.stale_periods),
+        ("disconnected", link.disconnected_periods),
+        ("disarmed", link.disarmed_periods),
+    ];
+    let periods: Vec<String> = periods
+        .iter()
+        .filter(|(_, count)| *count > 0)
+        .map(|(name, count)| format!("{count} {name}"))
+        .collect();
+    let counts = &link.counts;
+    let mut rows = vec![row(
+        "link",
+        format!(
+            "{}; {}, {} repeated, {} unreadable",
+            periods.join(", "),
+            counted(counts.connections, "connection"),
+            counts.repeated_messages,
+            counts.unreadable_messages
+        ),
+    )];
+    let measured = [
+        ("  observation age", &link.observation_age_ms),
+        ("  action age", &link.action_age_ms),
+        ("  queue", &link.queue_ms),
+        ("  network", &link.network_ms),
+    ];
+    let measured = measured.iter().filter(|(_, ms)| ms.max > 0.0);
+    rows.extend(measured.map(|(name, ms)| row(name, latency(ms))));
+    rows
 }
 
 /// How late the loop woke up, and under which priority.

@@ -76,6 +76,9 @@ pub(crate) fn default_settings(name: &str) -> Result<BodySettings> {
     if name.starts_with(mujoco::PREFIX) {
         return mujoco::default_settings(name);
     }
+    if let Some(settings) = BodySettings::of_family(name) {
+        return settings;
+    }
     let custom = name
         .ends_with(ENDING)
         .then(|| EquationSettings::open(name))

@@ -27,8 +27,10 @@ use tectum::{Error, Result};
 pub use self::joint::is_torque;
 use self::joint::{Joint, JointGains, bind};
 pub use self::rule::{Control, MotorRule, MotorState};
+use super::link::LinkStatus;
 use super::schematic::Schematic;
 use super::{ActionChannel, Body, BodySpec, Command, ExactState, Picture, Push, Step, lacks};
+use crate::clock::ClockKind;
 
 /// Numbers of the stage's own state before those of the joints.
 const OWN_STATE: usize = 2;
@@ -342,6 +344,10 @@ impl Body for Driven {
             }
         }
         sum
+    }
+
+    fn link(&mut self, clock: ClockKind) -> Option<LinkStatus> {
+        self.body.link(clock)
     }
 
     fn is_ready(&self) -> bool {

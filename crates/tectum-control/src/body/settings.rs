@@ -1,5 +1,7 @@
 //! The `[body]` part of a scenario, and the settings of bodies that this crate does not know.
 
+use std::borrow::Cow;
+use std::cell::RefCell;
 use std::fmt::Debug;
 use std::sync::Arc;
 
@@ -10,6 +12,7 @@ use toml::Table;
 
 use super::control::{MppiParameters, Regulator};
 use super::disturbances::{Disturbances, MAX_DELAY_SAMPLES};
+use super::family::Family;
 use super::task::Task;
 use super::{Body, Descriptor, NAMES, Start};
 use crate::document::{Key, Located, Section, TomlSource, read_defaults};
@@ -52,6 +55,12 @@ pub trait PlantSettings: Send + Sync {
         _start: Start,
     ) -> Option<Result<Box<dyn Body>>> {
         None
+    }
+
+    /// Whether the body that runs is outside of the process: trials, which step a body before the
+    /// run, then use the one of [`PlantSettings::make`].
+    fn is_remote(&self) -> bool {
+        false
     }
 
     /// Parameters of MPPI over a twin, if they depend on the settings; otherwise they are the
@@ -177,10 +186,18 @@ impl BodySettings {
         mut section: Section<'_, '_>,
         source: TomlSource<'_>,
     ) -> Result<(Self, Box<dyn Body>)> {
-        let Located { value: name, place } = section.required(Key::new(
-            "name",
-            "one of the bodies below, or a registered name",
-        ))?;
+        let Located { value, place } = match Family::read(&mut section)? {
+            Some(name) => name,
+            None => {
+                let about = "one of the bodies below, or a registered name";
+                let Located { value, place } = section.required(Key::new("name", about))?;
+                Located {
+                    value: Cow::Borrowed(value),
+                    place,
+                }
+            }
+        };
+        let name = &*value;
         let unknown = || {
             if source.is_record {
                 NAMES.unregistered(name)
@@ -238,6 +255,33 @@ impl BodySettings {
             settings.disturbances = Some(read_disturbances(disturbances)?);
         }
         Ok((settings, body))
+    }
+
+    /// A body of a family by name, without other keys, which is reached now; none for another name.
+    pub(super) fn of_family(name: &str) -> Option<Result<Self>> {
+        Family::of(name).map(|_| Self::read_named(name))
+    }
+
+    fn read_named(name: &str) -> Result<Self> {
+        let text = Table::from_iter([("name".to_owned(), name.into())]).to_string();
+        let warnings = RefCell::default();
+        let source = TomlSource {
+            origin: name,
+            text: &text,
+            is_record: false,
+            warnings: &warnings,
+            asked: None,
+        };
+        let document = source.parse()?;
+        Self::read(Section::root(source, document.get_ref()), source).map(|(settings, _)| settings)
+    }
+
+    /// Whether the body that runs is outside of the process, and must not be stepped except by the
+    /// loop of a run.
+    pub(crate) fn is_remote(&self) -> bool {
+        self.custom
+            .as_ref()
+            .is_some_and(|settings| settings.is_remote())
     }
 
     /// Makes the body as controllers know it, at its start for seed 0: without disturbances.

@@ -10,6 +10,7 @@ use tectum::{
 
 use super::injection::BrainFaults;
 use crate::body::BodySpec;
+use crate::body::link::LinkState;
 use crate::brain::{Brain, Rebuild};
 use crate::clock::Clock;
 use crate::real_time::drop_priority;
@@ -73,6 +74,8 @@ pub(super) struct Period<'a> {
     pub has_lost_sensors: bool,
     /// The body starts by itself.
     pub is_starting: bool,
+    /// The connection of a body outside of the process.
+    pub link: Option<LinkState>,
     pub action: &'a mut [f32],
     pub clock: &'a mut dyn Clock,
     pub session: &'a mut Session,
@@ -96,6 +99,8 @@ pub(super) enum Source {
     /// The brain is still computing an answer: the body is treated as for one that is late.
     Late,
     StandIn,
+    /// There is no new observation, and the last action is held.
+    Held,
     /// The body starts by itself, with its safe action.
     Starting,
     /// There is no action: the body gets its safe one.
@@ -115,6 +120,16 @@ pub(super) struct Answer {
     pub latency_ns: Option<u64>,
     /// Counters of the brain's tick; none if it failed.
     pub stats: Option<RunStats>,
+}
+
+impl Answer {
+    /// An answer for which the brain was not queried.
+    pub(super) fn of(source: Source) -> Self {
+        Self {
+            source,
+            ..Self::default()
+        }
+    }
 }
 
 /// Why a tick or a snapshot failed.

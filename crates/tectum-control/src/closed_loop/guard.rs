@@ -10,6 +10,7 @@ use tectum::{Error, Result, Session};
 use super::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
 use super::stand_in::Backed;
 use super::stop_switch::StopSwitch;
+use crate::body::link::LinkState;
 use crate::body::{BodySpec, ChannelKind, ObservationChannel};
 use crate::brain::StandIn;
 use tectum::snapshot::{Array, Snapshot};
@@ -63,7 +64,8 @@ impl Guarded {
             .switch
             .is_pressed()
             .then(|| "the switch was pressed".to_owned());
-        if period.reading.iter().any(|number| !number.is_finite()) {
+        let is_new = period.link.is_none_or(|link| link == LinkState::Fresh);
+        if !is_new || period.reading.iter().any(|number| !number.is_finite()) {
             return pressed;
         }
         let finding = self.guard.filter_reading(period.tick, period.reading);
@@ -86,14 +88,17 @@ impl Controller for Guarded {
             self.stopped_at = Some(period.tick);
         }
         if self.stopped_at.is_some() {
-            Answer::default()
-        } else if period.is_starting {
-            Answer {
-                source: Source::Starting,
-                ..Answer::default()
+            return Answer::default();
+        }
+        match (period.link, period.is_starting) {
+            (None | Some(LinkState::Fresh), false) => self.inner.answer(period),
+            (Some(link), _) if link.stop_reason().is_some() => {
+                let reason = link.stop_reason().unwrap_or_default();
+                period.session.record_fallback("safe action", reason);
+                Answer::default()
             }
-        } else {
-            self.inner.answer(period)
+            (Some(LinkState::Held), false) => Answer::of(Source::Held),
+            _ => Answer::of(Source::Starting),
         }
     }
 

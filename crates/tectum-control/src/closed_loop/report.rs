@@ -8,6 +8,7 @@ use super::controller::DeviceSpan;
 use super::metrics::{Metrics, TransfersPerTick};
 use super::settings::Overrun;
 use crate::body::InnerPeriods;
+use crate::body::link::{LinkStatus, LinkSummary};
 use crate::body::task::Measure;
 use crate::twin::LearningCounts;
 use tectum::snapshot::Snapshot;
@@ -28,7 +29,8 @@ pub struct TickRecord<'a> {
     pub measure: f64,
     /// The score of the step.
     pub reward: f64,
-    /// The answer was late, so `action` is not the brain's answer to `observation`.
+    /// The answer was late or the body sent no new observation, so `action` is not the brain's
+    /// answer to `observation`.
     pub held: bool,
     /// No brain answered, so `action` is the safe one: the brain failed, or the body starts by
     /// itself.
@@ -37,10 +39,12 @@ pub struct TickRecord<'a> {
     pub terminated: bool,
     /// Measured times; none if they were not measured.
     pub timing: Option<Timing>,
+    /// The connection of a body outside of the process; none for other bodies.
+    pub link: Option<LinkStatus>,
 }
 
 impl TickRecord<'_> {
-    /// Adds the period to a hash, without its measured times.
+    /// Adds the period to a hash, without its measured times and its connection.
     pub(super) fn hash_into(&self, hasher: &mut ContentHasher) {
         hasher.update(&self.tick.to_le_bytes());
         hasher.update(&self.time_ns.to_le_bytes());
@@ -177,6 +181,9 @@ pub struct Workload {
     pub brain: String,
     /// The keys of `[brain]` in its scenario besides the name; empty for a loop without a scenario.
     pub brain_settings: Table,
+    /// The connection of a body outside of the process, over the run.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub link: Option<LinkSummary>,
 }
 
 /// The result of a run, of one that failed too: [`Outcome::into_result`] returns the failure as an

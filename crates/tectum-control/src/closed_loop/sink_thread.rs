@@ -9,6 +9,7 @@ use tectum::{Error, Result};
 
 use super::report::{Sink, TickRecord, Timing};
 use crate::body::BodySpec;
+use crate::body::link::LinkStatus;
 use tectum::snapshot::Snapshot;
 
 /// Capacity of the queue of periods and snapshots. If it is full the loop waits: no record is
@@ -31,6 +32,7 @@ struct OwnedTickRecord {
     /// Held, fallback, terminated.
     marks: [bool; 3],
     timing: Option<Timing>,
+    link: Option<LinkStatus>,
 }
 
 impl OwnedTickRecord {
@@ -48,6 +50,7 @@ impl OwnedTickRecord {
             reward: 0.0,
             marks: [false; 3],
             timing: None,
+            link: None,
         }
     }
 
@@ -63,6 +66,7 @@ impl OwnedTickRecord {
             [record.held, record.fallback, record.terminated],
             record.timing,
         );
+        self.link = record.link;
     }
 
     fn record(&self) -> TickRecord<'_> {
@@ -78,6 +82,7 @@ impl OwnedTickRecord {
             fallback,
             terminated,
             timing: self.timing,
+            link: self.link,
         }
     }
 }
@@ -279,6 +284,7 @@ mod tests {
                     fallback: false,
                     terminated: false,
                     timing: None,
+                    link: None,
                 };
                 threaded.tick(&marks)?;
                 // More of them than the queue holds.

@@ -7,6 +7,7 @@ use tectum::{Error, Result};
 
 use super::records::{self, Message};
 use super::{ACTION_TOPIC, ARRAY_PREFIX, OBSERVATION_TOPIC, TICK_FIELDS, TICK_TOPIC, arrays};
+use crate::body::link::LinkState;
 use crate::message::Array;
 
 /// A recording in memory.
@@ -53,6 +54,16 @@ pub struct TraceTick {
     pub latency_ms: Option<f64>,
     /// From the beginning of the period to its observation, if measured.
     pub lateness_ms: Option<f64>,
+    /// The connection of a body outside of the process.
+    pub link: Option<LinkState>,
+    /// From the arrival of the last observation to the period, if measured.
+    pub observation_age_ms: Option<f64>,
+    /// From the sending of the action that the body had applied to the period, if measured.
+    pub action_age_ms: Option<f64>,
+    /// From the arrival of the observation to its use, if measured.
+    pub queue_ms: Option<f64>,
+    /// The last round trip over the connection, if measured.
+    pub network_ms: Option<f64>,
 }
 
 impl Trace {
@@ -184,6 +195,8 @@ fn closed(open: TraceTick, fields: &Map<String, Value>, time_ns: u64) -> Result<
             .ok_or_else(|| Error::data(format!("a {TICK_TOPIC} message has no {name}")))
     };
     let is = |name: &str| field(name).map(|value| value.as_bool().unwrap_or(false));
+    let link = fields.get("link").and_then(Value::as_str);
+    let number_of = |name: &str| fields.get(name).and_then(Value::as_f64);
     Ok(TraceTick {
         tick: field("tick")?
             .as_u64()
@@ -193,8 +206,13 @@ fn closed(open: TraceTick, fields: &Map<String, Value>, time_ns: u64) -> Result<
         held: is("held")?,
         fallback: is("fallback")?,
         terminated: is("terminated")?,
-        latency_ms: fields.get("latency_ms").and_then(Value::as_f64),
-        lateness_ms: fields.get("lateness_ms").and_then(Value::as_f64),
+        latency_ms: number_of("latency_ms"),
+        lateness_ms: number_of("lateness_ms"),
+        link: link.and_then(LinkState::from_name),
+        observation_age_ms: number_of("observation_age_ms"),
+        action_age_ms: number_of("action_age_ms"),
+        queue_ms: number_of("queue_ms"),
+        network_ms: number_of("network_ms"),
         ..open
     })
 }

@@ -11,7 +11,7 @@ use crate::body::equations::ENDING;
 use crate::body::motors::Driven;
 use crate::body::mujoco::PREFIX;
 use crate::body::task::Task;
-use crate::body::{self, Body, BodySpec, Start};
+use crate::body::{self, Body, BodySpec, Family, Start};
 use crate::brain::{Brain, BrainContext, DeviceRecipe, Recipe, StandIn};
 use crate::closed_loop::ClosedLoop;
 
@@ -36,7 +36,10 @@ pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
 /// # Errors
 /// An unknown name, listing the known ones; a file that cannot be read or is not valid.
 pub fn named_body(name: &str, start: Option<Start>) -> Result<Box<dyn Body>> {
-    if !name.ends_with(ENDING) && !name.starts_with(PREFIX) {
+    let is_family = Family::all()
+        .iter()
+        .any(|family| name.starts_with(family.prefix));
+    if !name.ends_with(ENDING) && !name.starts_with(PREFIX) && !is_family {
         return body::body(name, start);
     }
     let table = |name: &str| Table::from_iter([("name".to_owned(), Value::from(name))]);
@@ -149,7 +152,10 @@ pub fn open_device(scenario: &Scenario, recipe: &Recipe) -> Result<(Device, Opti
 
 /// Runs the scenario's brain on its body, and returns the time of some ticks.
 fn trial(scenario: &Scenario, recipe: &dyn DeviceRecipe, device: &Device) -> Result<Duration> {
-    let mut plant = build_body(scenario)?;
+    let mut plant = match scenario.body.is_remote() {
+        true => scenario.body.model()?,
+        false => build_body(scenario)?,
+    };
     let mut brain = recipe.build(device, &mut WorkProgress::ignore)?;
     let (mut observation, mut action) = (
         vec![0.0; plant.spec().observation_len()],

@@ -42,6 +42,7 @@ from ._tectum import (
     Recording,
     Repetition,
     Run,
+    Server,
     SpikeCounts,
     SpikeMonitor,
     SpikingNetwork,
@@ -65,6 +66,7 @@ from ._tectum import (
     run_loop,
     sample,
     samples,
+    serve,
 )
 from .mujoco import MujocoBody
 
@@ -130,6 +132,7 @@ __all__ = [
     "Recording",
     "Repetition",
     "Run",
+    "Server",
     "SpikeCounts",
     "SpikeMonitor",
     "SpikingNetwork",
@@ -152,4 +155,5 @@ __all__ = [
     "run_loop",
     "sample",
     "samples",
+    "serve",
 ]

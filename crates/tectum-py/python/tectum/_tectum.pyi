@@ -1708,6 +1708,40 @@ class Run:
         """
 
 @final
+class Server:
+    """
+    A server of a brain, from `serve` on until `close`; a context manager.
+
+    Each client has a brain of its own.
+    """
+    def __enter__(self, /) -> Server: ...
+    def __exit__(self, /, *_exception: Any) -> None: ...
+    def __repr__(self, /) -> str: ...
+    @property
+    def address(self, /) -> str:
+        """
+        Where it listens: `ws://HOST:PORT`.
+        """
+    def close(self, /) -> None:
+        """
+        Ends the server and the connections of its clients; again, it does nothing.
+        """
+    @property
+    def counts(self, /) -> dict[str, Any]:
+        """
+        What it has counted so far: clients, answers, errors, by name.
+
+        Raises ValueError after `close`.
+        """
+    @property
+    def receipt(self, /) -> Receipt:
+        """
+        On which device and by which code the answers so far were computed, with their latencies.
+
+        Raises ValueError after `close`.
+        """
+
+@final
 class SpikeCounts:
     """
     The counts of a spiking network so far.
@@ -2235,3 +2269,22 @@ class DeviceLost(RuntimeError): ...
 class MismatchError(RuntimeError): ...
 
 class UnsupportedError(NotImplementedError): ...
+
+def serve(scenario: str | PathLike[str], *, address: str = "ws://127.0.0.1:8000", brain: str | None = None, device: Device | str = ..., clients: int = 8, token_file: str | PathLike[str] | None = None) -> Server:
+    """
+    Serves the brain of a scenario: other programs send observations over WebSocket and receive
+    actions. An unchanged `openpi-client` works; docs/robots.md has the protocol.
+
+    `scenario` is a built-in name or the path of a `.toml` file, whose body states the channels and
+    is not stepped; `brain` replaces its brain. An address of other machines needs `token_file` or
+    the variable TECTUM_TOKEN, and clients must show the token. More than `clients` at the same time
+    are refused.
+
+    Raises ValueError for an unknown name and for an address without a token, DataError naming file
+    and line, OSError for an address that is in use.
+
+    >>> import tectum as tt
+    >>> with tt.serve("pendulum", address="ws://127.0.0.1:0", brain="zero") as server:
+    ...     server.counts["answers"]
+    0
+    """

@@ -1,0 +1,158 @@
+//! `tectum serve`: a brain that answers the observations of other programs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use clap::Args;
+use serde_json::json;
+use tectum::{Device, Error, Receipt, Result};
+use tectum_control::scenario::Scenario;
+use tectum_link::{Address, ServeCounts, ServeSettings, Served, Server, Token};
+
+use crate::count::counted;
+use crate::interrupt::Interrupt;
+use crate::messages;
+use crate::receipt::{ReceiptArgs, line};
+use crate::table::{print_json, report, table};
+use crate::threads::ThreadsArgs;
+use crate::workload::Workload;
+
+/// How often the command looks for Ctrl-C.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Serves a brain: other programs send observations over WebSocket and receive actions.
+///
+/// An unchanged openpi-client works; docs/robots.md has the protocol. Each client has a brain of
+/// its own. Ctrl-C ends the server and prints its receipt.
+#[derive(Args)]
+pub struct ServeArgs {
+    /// A scenario, or a file: a policy (.onnx), a plant (.plant) whose regulator is served.
+    scenario: String,
+    /// The body that the brain is made for, by its name; no body is stepped.
+    #[arg(long)]
+    body: Option<String>,
+    /// Another brain of the scenario's body.
+    #[arg(long)]
+    brain: Option<String>,
+    /// The contract of a policy, if it is neither next to the file nor in its metadata.
+    #[arg(long, value_name = "FILE.toml")]
+    contract: Option<String>,
+    /// Where to listen; an address of other machines needs a token.
+    #[arg(long, value_name = "ADDRESS", default_value = "ws://127.0.0.1:8000")]
+    listen: String,
+    /// The file with the token that clients must show; else the variable TECTUM_TOKEN, if it is set.
+    #[arg(long, value_name = "FILE")]
+    token_file: Option<PathBuf>,
+    /// Clients at the same time; more are refused.
+    #[arg(long, value_name = "N", default_value_t = 8, value_parser = clap::value_parser!(u16).range(1..=1024))]
+    clients: u16,
+    /// Frames per second of a client; the connection of one that sends more ends.
+    #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
+    rate: u32,
+    /// The device: auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N.
+    #[arg(long, default_value = "auto")]
+    device: String,
+    #[command(flatten)]
+    threads: ThreadsArgs,
+    #[command(flatten)]
+    receipt: ReceiptArgs,
+    /// Prints one line of JSON at the end.
+    #[arg(long)]
+    json: bool,
+}
+
+/// Runs the command.
+///
+/// # Errors
+/// Errors of the scenario, its files and the device; an address that is in use, or that other
+/// machines reach without a token.
+pub fn serve(args: &ServeArgs) -> Result<()> {
+    args.threads.apply()?;
+    let settings = ServeSettings {
+        token: Token::find(args.token_file.as_deref())?,
+        max_sessions: usize::from(args.clients),
+        max_rate: args.rate,
+        ..ServeSettings::new(Address::parse(&args.listen)?)
+    };
+    let scenario = scenario(args)?;
+    let device = match args.device.as_str() {
+        "auto" => None,
+        id => Some(Device::open(id)?),
+    };
+    let served = Served::of_scenario(scenario, device)?;
+    let interrupt = Interrupt::watch()?;
+    let server = Server::start(served, &settings)?;
+    messages::note(format_args!("serving at {}", server.address()));
+    while !interrupt.is_raised() {
+        std::thread::sleep(POLL);
+    }
+    let (counts, receipt) = (server.counts(), server.receipt());
+    drop(server);
+    args.receipt.save(&receipt)?;
+    report(&text(&counts, &receipt), args.json)?;
+    if args.json {
+        print_json(&json!({ "served": counts, "receipt": receipt }))?;
+    }
+    Ok(())
+}
+
+/// The scenario with the command line's changes.
+fn scenario(args: &ServeArgs) -> Result<Scenario> {
+    let path = Path::new(&args.scenario);
+    let refused = |what: &str| Err(Error::invalid(format!("serve {}: {what}", args.scenario)));
+    let mut scenario = match (Workload::of(path)?, &args.body) {
+        (Workload::Scenario, _) => Scenario::open(&args.scenario)?,
+        (Workload::Plant, None) => Scenario::of_plant(&args.scenario)?,
+        (Workload::Policy, Some(body)) => Scenario::of_policy(&args.scenario, body)?,
+        (Workload::Policy, None) => {
+            return refused(
+                "a policy is served for a body: --body NAME, FILE.plant or mujoco:SCENE.xml",
+            );
+        }
+        (Workload::Plant, Some(_)) => return refused("a plant is the body itself, without --body"),
+        (Workload::Genome, _) => {
+            return refused(
+                "a scenario states which areas of a genome are sensors and motors: [brain] genome = …",
+            );
+        }
+        (kind, _) => {
+            return refused(&format!(
+                "it is {}, which answers no observations",
+                kind.name()
+            ));
+        }
+    };
+    scenario.warnings.iter().for_each(messages::warning);
+    if let Some(body) = &args.body {
+        scenario.set_body(body)?;
+    }
+    if let Some(brain) = &args.brain {
+        scenario.set_brain(brain)?;
+    }
+    if let Some(contract) = &args.contract {
+        scenario.brain.set_contract(contract)?;
+    }
+    Ok(scenario)
+}
+
+fn text(counts: &ServeCounts, receipt: &Receipt) -> String {
+    let row = |name: &str, value: String| vec![name.to_owned(), value];
+    let latency = &receipt.latency_ms;
+    let rows = [
+        row("clients", counted(counts.sessions, "client")),
+        row("answers", counts.answers.to_string()),
+        row(
+            "latency",
+            format!(
+                "p50 {:.3} ms, p99 {:.3} ms, max {:.3} ms",
+                latency.p50, latency.p99, latency.max
+            ),
+        ),
+        row(
+            "refused",
+            format!("{} clients, {} requests", counts.refused, counts.errors),
+        ),
+        row("receipt", line(receipt)),
+    ];
+    table(&rows)
+}

@@ -1,0 +1,108 @@
+//! The threads that read and write sockets.
+
+use std::future::Future;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use tectum::{Error, Result};
+use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::sync::oneshot;
+
+/// A thread that runs tasks until it is dropped.
+#[derive(Debug)]
+pub(crate) struct IoThread {
+    handle: Handle,
+    stop: Option<oneshot::Sender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl IoThread {
+    /// Starts a thread without tasks.
+    ///
+    /// # Errors
+    /// `Io` with what the operating system reports.
+    pub fn start() -> Result<Self> {
+        let failed = |source| Error::io("a thread for sockets", source);
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build()
+            .map_err(failed)?;
+        let handle = runtime.handle().clone();
+        let (stop, stopped) = oneshot::channel::<()>();
+        let thread = std::thread::Builder::new()
+            .name("tectum-link".to_owned())
+            .spawn(move || {
+                // Both a message and its sender's end are the end.
+                let _ = runtime.block_on(stopped);
+            })
+            .map_err(failed)?;
+        Ok(Self {
+            handle,
+            stop: Some(stop),
+            thread: Some(thread),
+        })
+    }
+
+    /// Starts a task.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(self.handle.spawn(task));
+    }
+}
+
+impl Drop for IoThread {
+    fn drop(&mut self) {
+        drop(self.stop.take());
+        // A thread that panicked has nothing left to end.
+        let _ = self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// How long the end of threads may take that compute.
+const END: Duration = Duration::from_secs(1);
+
+/// Threads that run tasks until they are dropped. A task that computes keeps one of them.
+#[derive(Debug)]
+pub(crate) struct Workers {
+    handle: Handle,
+    /// None only when dropped.
+    runtime: Option<Runtime>,
+}
+
+impl Workers {
+    /// Starts threads without tasks.
+    ///
+    /// # Errors
+    /// `Io` with what the operating system reports.
+    pub fn start(count: usize) -> Result<Self> {
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(count)
+            .thread_name("tectum-serve")
+            .enable_io()
+            .enable_time()
+            .build();
+        let runtime = runtime.map_err(|source| Error::io("threads for sockets", source))?;
+        Ok(Self {
+            handle: runtime.handle().clone(),
+            runtime: Some(runtime),
+        })
+    }
+
+    /// Starts a task.
+    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        drop(self.handle.spawn(task));
+    }
+
+    /// To start tasks from other threads.
+    pub fn handle(&self) -> Handle {
+        self.handle.clone()
+    }
+}
+
+impl Drop for Workers {
+    fn drop(&mut self) {
+        if let Some(runtime) = self.runtime.take() {
+            runtime.shutdown_timeout(END);
+        }
+    }
+}

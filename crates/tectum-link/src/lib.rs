@@ -1,0 +1,85 @@
+//! Bodies and brains in other processes, over WebSocket.
+//!
+//! Any robot or simulator that sends observations and accepts actions is a body of a scenario
+//! ([`RemoteBody`], `[body] remote = "ws://…"` or `listen = "ws://…"`), and any brain of a scenario
+//! answers the observations of other programs ([`Server`]). `docs/robots.md` has the protocol byte
+//! by byte; its messages are those of [`tectum_control::message`].
+//!
+//! # Data flow
+//!
+//! ```text
+//!  loop's thread                 I/O thread (tokio)                    other process
+//!  link(): state, ages  ◀─ latest observation ◀─ decode, sequence ◀─── observation
+//!  observe()               (a later one replaces it)
+//!  brain
+//!  advance(action)      ──▶ latest action ─────▶ encode, write ──────▶ action
+//!                          (a later one replaces it)
+//!                          watchdog: safe action when the loop is late
+//!                          ping every 100 ms, closed after 500 ms without a frame
+//! ```
+//!
+//! In real time the loop's thread never waits for a socket: it exchanges the latest values with the
+//! I/O thread under a lock that is held for a copy. In lockstep, under a simulated clock, each step
+//! waits for the body's answer with a limit, and a trace has the same bits as that of a body in the
+//! process.
+//!
+//! A served brain ([`Server`]) has two tasks for each client, on one thread more than there may be
+//! clients: a brain that computes keeps one of them, and there is always one left for sockets. A
+//! short answer never changes the thread.
+//!
+//! ```text
+//!  client ──▶ frames, limits, pings ──▶ queue of 4 ──▶ session: its own brain
+//!         ◀──────────────── answers ◀────────────────┘
+//! ```
+//!
+//! # Floor
+//!
+//! The floor of an exchange is a round trip of the same bytes over TCP between two blocking
+//! threads. To it come the frames of WebSocket and the decoding of one MessagePack map in each
+//! process, and for a body in real time two changes of threads in the process of the loop. The
+//! bench suite `link` measures an answer and the floor in the same run.
+//!
+//! # What the tests show
+//!
+//! | claim | test |
+//! |---|---|
+//! | a lockstep run over a socket has the trace of the body in the process | `tests/lockstep.rs` |
+//! | hold, safe action, disconnect, re-arming, each at its time | `src/supervisor.rs`, in simulated time |
+//! | the latest value wins; repeated and late messages are not used | `src/mailbox.rs` |
+//! | every period is counted while the peer is stopped, killed, or behind a faulty network | `tests/real_time.rs`, `tests/faulty_network.rs` |
+//! | an unchanged `openpi-client` is answered | `tests/openpi.rs` |
+//! | tokens, origins, sizes, rates and numbers of clients | `tests/serving.rs` |
+
+mod address;
+#[cfg(feature = "bench")]
+mod bench;
+mod client;
+#[cfg(test)]
+mod fuzz;
+mod handshake;
+mod io_thread;
+mod link;
+mod mailbox;
+mod policy;
+mod remote_body;
+mod replay;
+mod scenario;
+mod serve;
+mod server;
+mod socket;
+mod supervisor;
+mod token;
+
+pub use address::Address;
+#[cfg(feature = "bench")]
+pub use bench::{exchanges, suite as bench_suite};
+pub use link::{LinkSettings, Reach};
+pub use policy::{RemotePolicy, RemotePolicySpec};
+pub use remote_body::{ArmSwitch, RemoteBody};
+pub use scenario::{RemoteSettings, register};
+pub use serve::{ServeCounts, ServeSettings, Served, Server};
+pub use token::Token;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct PageExamples;

@@ -1,0 +1,459 @@
+//! The connection to a body: made, kept, and made again on the I/O thread.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::State;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tectum::{Error, ErrorKind, Result};
+use tectum_control::body::BodySpec;
+use tectum_control::message::Message;
+use tokio::sync::mpsc;
+
+use crate::handshake::{self, Introduction, PROTOCOL, Stated};
+use crate::io_thread::IoThread;
+use crate::mailbox::{Mailbox, Outgoing};
+use crate::server::{BoundedListener, bind, refusal};
+use crate::socket::{Frame, MAX_MESSAGE, Socket};
+use crate::{Address, Token, client, token};
+
+/// Time between two pings, in real time.
+const HEARTBEAT: Duration = Duration::from_millis(100);
+/// A connection in real time that delivers no frame for this long is lost.
+const DEAD: Duration = Duration::from_millis(500);
+/// Time between two attempts to connect.
+const RETRY: Duration = Duration::from_millis(50);
+/// How long the end of a connection may take.
+const CLOSE: Duration = Duration::from_secs(1);
+
+/// Who connects to whom.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reach {
+    /// The body listens at this address.
+    Connect(Address),
+    /// The body connects to this address; port 0 is any free one.
+    Listen(Address),
+}
+
+impl Reach {
+    fn address(&self) -> &Address {
+        match self {
+            Self::Connect(address) | Self::Listen(address) => address,
+        }
+    }
+}
+
+/// How a body is reached.
+#[derive(Debug, Clone)]
+pub struct LinkSettings {
+    /// Who connects to whom.
+    pub reach: Reach,
+    /// The secret that the side that connects shows.
+    pub token: Option<Token>,
+    /// How long the first connection may take, and each answer in lockstep.
+    pub wait: Duration,
+    /// How long the last action is held after the last observation, in seconds; by default min(3
+    /// periods, 100 ms), and at least one and a half periods.
+    pub hold_s: Option<f64>,
+    /// What the scenario states of the body.
+    pub(crate) stated: Stated,
+}
+
+impl LinkSettings {
+    /// How a body is reached, with the limits of a scenario that states none.
+    pub fn new(reach: Reach) -> Self {
+        Self {
+            reach,
+            token: None,
+            wait: Duration::from_secs(5),
+            hold_s: None,
+            stated: Stated::default(),
+        }
+    }
+}
+
+/// A connection to a body. It ends when this is dropped: the body gets its safe action.
+#[derive(Debug)]
+pub(crate) struct Link {
+    pub mailbox: Arc<Mailbox>,
+    pub spec: BodySpec,
+    /// The body's own name.
+    pub peer: String,
+    /// Where it is reached, with the port that was bound.
+    pub address: Address,
+    pub settings: LinkSettings,
+    epoch: Instant,
+    /// Ends after the connection.
+    _io: IoThread,
+}
+
+impl Link {
+    /// Connects to a body, or waits until it connects, and compares it with what is stated. `bound`
+    /// receives the address before that.
+    ///
+    /// # Errors
+    /// `Invalid` for an address of another machine without a token, and for a body that differs;
+    /// `Data` without a connection in time; `Io` with what the operating system reports.
+    pub fn open(
+        name: &str,
+        settings: LinkSettings,
+        bound: &mut dyn FnMut(&Address),
+    ) -> Result<Self> {
+        Self::try_open(name, settings, bound).map_err(|error| error.at(format_args!("body {name}")))
+    }
+
+    fn try_open(
+        name: &str,
+        settings: LinkSettings,
+        bound: &mut dyn FnMut(&Address),
+    ) -> Result<Self> {
+        token::require_for(settings.reach.address(), settings.token.as_ref())?;
+        let (mailbox, epoch, io) = (Arc::new(Mailbox::new()), Instant::now(), IoThread::start()?);
+        let (entrance, address) = Entrance::new(&settings, &io)?;
+        bound(&address);
+        let keeper = Keeper {
+            name: name.to_owned(),
+            entrance,
+            mailbox: mailbox.clone(),
+            stated: settings.stated.clone(),
+            epoch,
+        };
+        io.spawn(keeper.run());
+        let Introduction { spec, peer } = mailbox.wait_for_body(settings.wait)?;
+        settings.stated.check(&spec)?;
+        Ok(Self {
+            mailbox,
+            spec,
+            peer,
+            address,
+            settings,
+            epoch,
+            _io: io,
+        })
+    }
+
+    /// Nanoseconds since the connection was begun, as the mailbox counts.
+    pub fn now_ns(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
+    }
+}
+
+impl Drop for Link {
+    fn drop(&mut self) {
+        self.mailbox.close(CLOSE);
+    }
+}
+
+/// Where sockets come from.
+enum Entrance {
+    Connect(Address, Option<Token>),
+    Listen(mpsc::Receiver<(Socket, Writer)>),
+}
+
+/// The right to be the body; another peer is refused until it is dropped.
+struct Writer(Arc<AtomicBool>);
+
+impl Drop for Writer {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Release);
+    }
+}
+
+impl Entrance {
+    fn new(settings: &LinkSettings, io: &IoThread) -> Result<(Self, Address)> {
+        let address = match &settings.reach {
+            Reach::Connect(address) => {
+                let entrance = Self::Connect(address.clone(), settings.token.clone());
+                return Ok((entrance, address.clone()));
+            }
+            Reach::Listen(address) => address,
+        };
+        let (listener, address) = bind(address, settings.token.as_ref())?;
+        let (give, sockets) = mpsc::channel(1);
+        let shared = Door {
+            give,
+            is_taken: Arc::new(AtomicBool::new(false)),
+            token: settings.token.clone(),
+        };
+        let app = Router::new().route("/", get(enter)).with_state(shared);
+        io.spawn(async move {
+            match BoundedListener::new(listener) {
+                Ok(listener) => {
+                    let _ = axum::serve(listener, app).await;
+                }
+                Err(error) => tracing::error!(%error, "the listener failed"),
+            }
+        });
+        Ok((Self::Listen(sockets), address))
+    }
+
+    /// The next socket, and the right to write to the body.
+    async fn next(&mut self) -> std::result::Result<(Socket, Option<Writer>), String> {
+        match self {
+            Self::Connect(address, token) => {
+                let socket = client::connect(address, token.as_ref()).await?;
+                Ok((socket, None))
+            }
+            Self::Listen(sockets) => match sockets.recv().await {
+                Some((socket, writer)) => Ok((socket, Some(writer))),
+                None => Err("the listener ended".to_owned()),
+            },
+        }
+    }
+}
+
+/// What the handler of a listening body knows.
+#[derive(Clone)]
+struct Door {
+    give: mpsc::Sender<(Socket, Writer)>,
+    is_taken: Arc<AtomicBool>,
+    token: Option<Token>,
+}
+
+/// Accepts a body, one at a time.
+async fn enter(
+    State(door): State<Door>,
+    headers: HeaderMap,
+    upgrade: WebSocketUpgrade,
+) -> Response {
+    if let Some(refusal) = refusal(&headers, door.token.as_ref()) {
+        return refusal.into_response();
+    }
+    if door.is_taken.swap(true, Ordering::AcqRel) {
+        let text = "another body is connected\n";
+        return (StatusCode::CONFLICT, text).into_response();
+    }
+    let writer = Writer(door.is_taken.clone());
+    upgrade
+        .max_message_size(MAX_MESSAGE)
+        .max_frame_size(MAX_MESSAGE)
+        .on_upgrade(|socket| async move {
+            // The receiver ends with the loop; then no one needs the socket.
+            let socket = Socket::Accepted(Box::new(socket));
+            let _ = door.give.send((socket, writer)).await;
+        })
+}
+
+/// Keeps the connection, on the I/O thread.
+struct Keeper {
+    name: String,
+    entrance: Entrance,
+    mailbox: Arc<Mailbox>,
+    stated: Stated,
+    epoch: Instant,
+}
+
+impl Keeper {
+    async fn run(mut self) {
+        while !self.mailbox.is_closing() {
+            let entered = tokio::select! {
+                entered = self.entrance.next() => entered,
+                () = self.mailbox.outgoing.notified() => continue,
+            };
+            match entered {
+                Ok((socket, writer)) => {
+                    self.keep(socket).await;
+                    drop(writer);
+                }
+                Err(reason) => self.mailbox.note(&reason),
+            }
+            if !self.mailbox.is_closing() {
+                tokio::time::sleep(RETRY).await;
+            }
+        }
+        self.mailbox.done();
+    }
+
+    /// One connection, from the handshake to its end.
+    async fn keep(&self, mut socket: Socket) {
+        let hello = Message::new("hello", 0).with("protocol", PROTOCOL);
+        let asked = handshake::ask(&mut socket, &hello, &self.name).await;
+        let opened = asked.and_then(|body| {
+            self.stated.check(&body.spec)?;
+            self.mailbox.open(body)
+        });
+        if let Err(error) = opened {
+            let reason = error.to_string();
+            // Another body than the scenario states: trying again changes nothing.
+            if error.kind() == ErrorKind::Invalid && self.mailbox.connection() == 0 {
+                self.mailbox.fail(&reason);
+            }
+            self.mailbox.note(&reason);
+            tracing::warn!(body = self.name, reason, "a body is refused");
+            // The other side may be gone already.
+            let _ = socket.send(Frame::Close(reason)).await;
+            return;
+        }
+        tracing::info!(body = self.name, "connected");
+        let reason = self.converse(&mut socket).await.err();
+        if let Some(reason) = reason {
+            tracing::warn!(body = self.name, reason, "the connection is lost");
+            self.mailbox.lose(&reason);
+        }
+    }
+
+    fn now_ns(&self) -> u64 {
+        self.epoch.elapsed().as_nanos() as u64
+    }
+
+    /// Sends and receives until the connection ends: `Ok` if the loop ended it.
+    async fn converse(&self, socket: &mut Socket) -> std::result::Result<(), String> {
+        let mut beat = tokio::time::interval(HEARTBEAT);
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        let mut pulse = Pulse::new(self.now_ns());
+        loop {
+            if self.send_all(socket).await? {
+                return Ok(());
+            }
+            let wake_ns = self.mailbox.wake_ns();
+            let wake = wake_ns.map(|ns| self.epoch + Duration::from_nanos(ns));
+            tokio::select! {
+                frame = socket.receive() => self.receive(frame?, &mut pulse)?,
+                () = self.mailbox.outgoing.notified() => {}
+                () = until(wake) => {}
+                _ = beat.tick() => {
+                    let is_required = self.mailbox.is_real_time();
+                    if let Some(ping) = pulse.beat(self.now_ns(), is_required)? {
+                        write(socket, ping).await?;
+                    }
+                }
+            }
+        }
+    }
+
+    fn receive(&self, frame: Frame, pulse: &mut Pulse) -> std::result::Result<(), String> {
+        let now_ns = self.now_ns();
+        pulse.heard_ns = now_ns;
+        match frame {
+            Frame::Binary(content) => self.mailbox.receive(&content, now_ns),
+            Frame::Pong(content) => {
+                let network_ns = pulse.round_trip_ns(&content, now_ns);
+                network_ns
+                    .into_iter()
+                    .for_each(|ns| self.mailbox.measured(ns));
+            }
+            // Answered by the socket.
+            Frame::Ping(_) => {}
+            Frame::Text(text) => return Err(format!("the body sent a text: {text}")),
+            Frame::Close(reason) if reason.is_empty() => {
+                return Err("the body ended the connection".to_owned());
+            }
+            Frame::Close(reason) => return Err(format!("the body ended the connection: {reason}")),
+        }
+        Ok(())
+    }
+
+    /// Sends what there is to send; returns whether it was the end.
+    async fn send_all(&self, socket: &mut Socket) -> std::result::Result<bool, String> {
+        while let Some(outgoing) = self.mailbox.next(self.now_ns()) {
+            match outgoing {
+                Outgoing::Message(message) => write_message(socket, &message).await?,
+                Outgoing::Close => {
+                    for message in self.mailbox.last_messages(self.now_ns()) {
+                        write_message(socket, &message).await?;
+                    }
+                    write(socket, Frame::Close(String::new())).await?;
+                    return Ok(true);
+                }
+            }
+        }
+        Ok(false)
+    }
+}
+
+async fn write_message(socket: &mut Socket, message: &Message) -> std::result::Result<(), String> {
+    let content = message.to_bytes().map_err(|error| error.to_string())?;
+    write(socket, Frame::Binary(content.into())).await
+}
+
+/// Sends a frame; a body that does not read is lost.
+async fn write(socket: &mut Socket, frame: Frame) -> std::result::Result<(), String> {
+    tokio::time::timeout(DEAD, socket.send(frame))
+        .await
+        .map_err(|_| format!("the body read nothing for {} ms", DEAD.as_millis()))?
+}
+
+async fn until(deadline: Option<Instant>) {
+    match deadline {
+        Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+        None => std::future::pending().await,
+    }
+}
+
+/// The heartbeat of a connection.
+#[derive(Debug)]
+struct Pulse {
+    /// When the last frame arrived.
+    heard_ns: u64,
+    /// Number and time of the last ping.
+    ping: (u64, u64),
+}
+
+impl Pulse {
+    fn new(now_ns: u64) -> Self {
+        Self {
+            heard_ns: now_ns,
+            ping: (0, now_ns),
+        }
+    }
+
+    /// The next ping, where the heartbeat is required.
+    ///
+    /// # Errors
+    /// The reason of a connection that has delivered nothing for too long.
+    fn beat(
+        &mut self,
+        now_ns: u64,
+        is_required: bool,
+    ) -> std::result::Result<Option<Frame>, String> {
+        if !is_required {
+            self.heard_ns = now_ns;
+            return Ok(None);
+        }
+        if now_ns.saturating_sub(self.heard_ns) > DEAD.as_nanos() as u64 {
+            return Err(format!("nothing arrived for {} ms", DEAD.as_millis()));
+        }
+        self.ping = (self.ping.0 + 1, now_ns);
+        let number = self.ping.0.to_le_bytes().to_vec();
+        Ok(Some(Frame::Ping(number.into())))
+    }
+
+    /// The round trip of a pong, if it answers the last ping.
+    fn round_trip_ns(&self, content: &[u8], now_ns: u64) -> Option<u64> {
+        let (number, sent_ns) = self.ping;
+        (content == number.to_le_bytes()).then(|| now_ns - sent_ns)
+    }
+}
+
+/// The error of a body that cannot be used any more.
+pub(crate) fn unusable(name: &str, reason: &str) -> Error {
+    Error::data(format!("body {name}: {reason}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_connection_without_a_frame_is_lost_and_a_pong_measures_its_own_ping() {
+        let ms = |ms: u64| ms * 1_000_000;
+        let mut pulse = Pulse::new(0);
+        assert_eq!(pulse.beat(ms(600), false), Ok(None), "lockstep");
+        let number = |frame| match frame {
+            Ok(Some(Frame::Ping(number))) => number,
+            other => panic!("{other:?}"),
+        };
+        let first = number(pulse.beat(ms(700), true));
+        assert_eq!(pulse.round_trip_ns(&first, ms(703)), Some(ms(3)));
+        let second = number(pulse.beat(ms(1000), true));
+        assert_eq!(pulse.round_trip_ns(&first, ms(1001)), None);
+        assert_eq!(pulse.round_trip_ns(&second, ms(1001)), Some(ms(1)));
+        assert!(pulse.beat(ms(1100), true).is_ok());
+        assert!(pulse.beat(ms(1101), true).is_err());
+    }
+}

@@ -1,0 +1,377 @@
+//! Bodies outside of the process in scenarios: the keys of `[body]`.
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use serde::Serialize;
+use tectum::{Error, Result};
+use tectum_control::body::link::LINK_FILE;
+use tectum_control::body::{
+    Body, BodySpec, Descriptor, Family, PlantSettings, Start, register_family, task,
+};
+use tectum_control::brain::register_brain;
+use tectum_control::scenario::{Key, Section};
+use toml::{Table, Value};
+
+use crate::handshake::{Stated, StatedChannel};
+use crate::replay::{Replay, Still};
+use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token};
+
+pub(crate) mod file;
+
+/// How the names of bodies begin that we connect to, and of those that connect to us.
+const CONNECT: &str = "ws://";
+const LISTEN: &str = "listen:";
+/// How long a first connection and an answer may take by default, in seconds.
+const WAIT_S: f64 = 5.0;
+
+static DESCRIPTOR: Descriptor =
+    Descriptor::with_settings::<RemoteSettings>("remote", &[Start::Random], || {
+        task::keep(0, 0.0, 1.0)
+    });
+
+static REMOTE: Family = Family {
+    prefix: CONNECT,
+    key: "remote",
+    about: "address of a body in another process, `ws://HOST:PORT`, to which the loop connects",
+    descriptor: &DESCRIPTOR,
+    read_keys,
+    example: EXAMPLE,
+    heading: "A body in another process has keys of its own; [robots.md](robots.md) explains them. What a scenario states of its channels is compared with what the body states:",
+};
+
+static LISTENER: Family = Family {
+    prefix: LISTEN,
+    key: "listen",
+    about: "address `ws://HOST:PORT` at which the loop waits until the body connects",
+    descriptor: &DESCRIPTOR,
+    read_keys,
+    example: "",
+    heading: "",
+};
+
+const EXAMPLE: &str = r#"[body]
+remote = "ws://127.0.0.1:9000"
+period = 0.02
+wait = 5.0
+hold = 0.06
+token_file = "robot.token"
+safe_action = [0.0]
+
+[[body.observation]]
+name = "angle"
+unit = "rad"
+low = -3.2
+high = 3.2
+
+[[body.action]]
+name = "torque"
+unit = "N m"
+low = -2.0
+high = 2.0
+"#;
+
+/// Makes bodies and policies outside of the process words of scenarios: the keys `remote` and
+/// `listen` of `[body]`, names `ws://HOST:PORT`, and the brain `remote`. It may be called again.
+///
+/// # Errors
+/// `Invalid` where another crate has registered the same keys.
+pub fn register() -> Result<()> {
+    static BRAIN: OnceLock<std::result::Result<(), String>> = OnceLock::new();
+    register_family(&REMOTE)?;
+    register_family(&LISTENER)?;
+    // A brain is registered once in a process.
+    BRAIN
+        .get_or_init(|| {
+            let registered = register_brain::<RemotePolicySpec>("remote");
+            registered.map_err(|error| error.to_string())
+        })
+        .clone()
+        .map_err(Error::invalid)
+}
+
+/// A body outside of the process, and the keys that a scenario states.
+#[derive(Clone, Serialize)]
+pub struct RemoteSettings {
+    #[serde(flatten)]
+    keys: Table,
+    #[serde(skip)]
+    shared: Arc<Shared>,
+}
+
+/// What all bodies of the same settings share.
+struct Shared {
+    name: String,
+    spec: BodySpec,
+    /// The body's own name.
+    peer: String,
+    /// The copy of what the body states, for the run folder.
+    text: String,
+    source: Source,
+}
+
+enum Source {
+    /// The connection that a check of the scenario made, for the loop.
+    Live(LinkSettings, Mutex<Option<RemoteBody>>),
+    /// A run folder, whose recording replaces the body.
+    Recorded(PathBuf),
+}
+
+impl fmt::Debug for RemoteSettings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RemoteSettings").field(&self.keys).finish()
+    }
+}
+
+impl RemoteSettings {
+    /// Connects to a body.
+    fn connect(name: &str, keys: Table) -> Result<Self> {
+        let settings = link_settings(name, &keys)?;
+        let body = RemoteBody::open_with(name, settings.clone(), &mut |address| {
+            if let Reach::Listen(_) = &settings.reach {
+                tracing::warn!(%address, "waiting for the body to connect");
+            }
+        })?;
+        let (spec, peer) = (body.spec().clone(), body.peer().to_owned());
+        Ok(Self {
+            keys,
+            shared: Arc::new(Shared {
+                name: name.to_owned(),
+                text: file::write(&spec, &peer),
+                spec,
+                peer,
+                source: Source::Live(settings, Mutex::new(Some(body))),
+            }),
+        })
+    }
+
+    /// The body of a run folder.
+    fn recorded(name: &str, keys: Table, folder: &Path) -> Result<Self> {
+        let path = folder.join(LINK_FILE);
+        let text =
+            std::fs::read_to_string(&path).map_err(|source| Error::io(path.display(), source))?;
+        let (spec, peer) = file::read(&text, name).map_err(|error| error.at(path.display()))?;
+        Ok(Self {
+            keys,
+            shared: Arc::new(Shared {
+                name: name.to_owned(),
+                spec,
+                peer,
+                text,
+                source: Source::Recorded(folder.to_owned()),
+            }),
+        })
+    }
+}
+
+impl PlantSettings for RemoteSettings {
+    fn read(section: &mut Section<'_, '_>) -> Result<Self> {
+        let name = read_name(section)?;
+        let keys = read_other_keys(section)?;
+        match section.run_folder() {
+            Some(folder) => Self::recorded(&name, keys, folder),
+            None => Self::connect(&name, keys),
+        }
+    }
+
+    /// The constants alone: what is outside of the process is stepped by the loop of a run, and by
+    /// nothing else.
+    fn make(&self, _start: Start) -> Result<Box<dyn Body>> {
+        Ok(Box::new(Still(self.shared.spec.clone())))
+    }
+
+    fn plant(&self, _start: Start) -> Result<Box<dyn Body>> {
+        let shared = &self.shared;
+        let (settings, spare) = match &shared.source {
+            Source::Recorded(folder) => {
+                let replay = Replay::open(folder, shared.spec.clone())?;
+                return Ok(Box::new(replay));
+            }
+            Source::Live(settings, spare) => (settings, spare),
+        };
+        let spare = spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let body = match spare {
+            Some(body) => body,
+            None => RemoteBody::open(&shared.name, settings.clone())?,
+        };
+        if *body.spec() != shared.spec {
+            return Err(Error::data(format!(
+                "body {}: it has changed since the scenario was read",
+                shared.name
+            )));
+        }
+        Ok(Box::new(body))
+    }
+
+    fn is_remote(&self) -> bool {
+        true
+    }
+
+    fn has_default_task(&self) -> bool {
+        false
+    }
+
+    fn text(&self) -> Option<&str> {
+        Some(&self.shared.text)
+    }
+
+    fn text_file(&self) -> &'static str {
+        LINK_FILE
+    }
+
+    fn versions(&self) -> Table {
+        let pairs = [("peer".to_owned(), self.shared.peer.clone().into())];
+        pairs.into_iter().collect()
+    }
+}
+
+/// The name that `name`, `remote` or `listen` states.
+fn read_name(section: &mut Section<'_, '_>) -> Result<String> {
+    for family in [&REMOTE, &LISTENER] {
+        let key = Key::new(family.key, family.about).or("none");
+        if let Some(value) = section.string(key)? {
+            let value = value.value;
+            return Ok(match value.starts_with(family.prefix) {
+                true => value.to_owned(),
+                false => format!("{}{value}", family.prefix),
+            });
+        }
+    }
+    Ok(section.required("name")?.value.to_owned())
+}
+
+/// Reads all keys, for the reference of scenarios.
+fn read_keys(section: &mut Section<'_, '_>) -> Result<Table> {
+    let keys = [&REMOTE, &LISTENER].map(|family| Key::new(family.key, family.about).or("none"));
+    for key in keys {
+        section.string(key)?;
+    }
+    read_other_keys(section)
+}
+
+/// Reads the keys besides the address, as the scenario is written again with them.
+fn read_other_keys(section: &mut Section<'_, '_>) -> Result<Table> {
+    let mut keys = Table::new();
+    let mut put = |key: &str, value: Option<Value>| {
+        value.into_iter().for_each(|value| {
+            keys.insert(key.to_owned(), value);
+        });
+    };
+    let period = Key::new(
+        "period",
+        "time between two actions, compared with the body's",
+    )
+    .unit("s")
+    .or("the body's");
+    put("period", section.positive(period)?.map(Value::from));
+    let wait = Key::new(
+        "wait",
+        "how long the first connection may take, an answer under clock `\"sim\"`, and the first observation of an episode",
+    )
+    .unit("s")
+    .or(WAIT_S);
+    put(
+        "wait",
+        section.positive_up_to(wait, 86_400.0)?.map(Value::from),
+    );
+    let hold = Key::new(
+        "hold",
+        "how long the last action is held after the last observation, under clock `\"real\"`; then the body gets its safe action",
+    )
+    .unit("s")
+    .or("min(3 periods, 0.1 s), at least 1.5 periods");
+    put("hold", section.positive_up_to(hold, 10.0)?.map(Value::from));
+    let token = Key::new(
+        "token_file",
+        "file with the token that the connecting side shows",
+    )
+    .or("the variable TECTUM_TOKEN, if it is set");
+    let token = section.string(token)?.map(|path| path.value.into());
+    put("token_file", token);
+    let safe = Key::new("safe_action", "safe action, compared with the body's")
+        .values("a list of numbers")
+        .or("the body's");
+    put("safe_action", section.numbers(safe)?.map(Value::from));
+    for kind in ["observation", "action"] {
+        put(kind, read_channels(section, kind)?);
+    }
+    Ok(keys)
+}
+
+fn read_channels(section: &mut Section<'_, '_>, kind: &str) -> Result<Option<Value>> {
+    let about = format!("Channels of the {kind} in order, compared with those of the body.");
+    let mut channels = Vec::new();
+    for mut channel in section.sections(Key::new(kind, &about))? {
+        let name = channel
+            .required(Key::new("name", "name of the channel"))?
+            .value;
+        let mut table = Table::from_iter([("name".to_owned(), name.into())]);
+        let unit = Key::new("unit", "unit of the channel").or("not compared");
+        if let Some(unit) = channel.string(unit)? {
+            table.insert("unit".to_owned(), unit.value.into());
+        }
+        for (name, about) in [("low", "lowest value"), ("high", "highest value")] {
+            let key = Key::new(name, about)
+                .unit("the channel's")
+                .or("not compared");
+            let bound = channel.within(key.values("a number"), f64::MIN..=f64::MAX)?;
+            if let Some(bound) = bound {
+                table.insert(name.to_owned(), bound.into());
+            }
+        }
+        channel.finish()?;
+        channels.push(Value::from(table));
+    }
+    Ok(Some(channels)
+        .filter(|channels| !channels.is_empty())
+        .map(Value::from))
+}
+
+/// How a body is reached, from its name and the keys of a scenario.
+fn link_settings(name: &str, keys: &Table) -> Result<LinkSettings> {
+    let reach = match name.strip_prefix(LISTEN) {
+        Some(address) => Reach::Listen(Address::parse(address)?),
+        None => Reach::Connect(Address::parse(name)?),
+    };
+    let number = |key: &str| keys.get(key).and_then(Value::as_float);
+    let token = keys
+        .get("token_file")
+        .and_then(Value::as_str)
+        .map(Path::new);
+    Ok(LinkSettings {
+        token: Token::find(token)?,
+        wait: Duration::from_secs_f64(number("wait").unwrap_or(WAIT_S)),
+        hold_s: number("hold"),
+        stated: stated(keys),
+        ..LinkSettings::new(reach)
+    })
+}
+
+fn stated(keys: &Table) -> Stated {
+    let channels = |kind: &str| {
+        let channels = keys.get(kind)?.as_array()?;
+        let channel = |channel: &Value| StatedChannel {
+            name: channel
+                .get("name")
+                .and_then(Value::as_str)
+                .unwrap_or("")
+                .to_owned(),
+            unit: channel
+                .get("unit")
+                .and_then(Value::as_str)
+                .map(str::to_owned),
+            low: channel.get("low").and_then(Value::as_float),
+            high: channel.get("high").and_then(Value::as_float),
+        };
+        Some(channels.iter().map(channel).collect())
+    };
+    let safe = keys.get("safe_action").and_then(Value::as_array);
+    Stated {
+        period_s: keys.get("period").and_then(Value::as_float),
+        observation: channels("observation"),
+        action: channels("action"),
+        safe_action: safe.map(|safe| safe.iter().filter_map(Value::as_float).collect()),
+    }
+}

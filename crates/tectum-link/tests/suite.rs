@@ -1,0 +1,15 @@
+//! The integration tests, in one program.
+
+mod faulty_network;
+mod gymnasium;
+mod lockstep;
+mod openpi;
+mod peer;
+#[cfg(unix)]
+mod processes;
+mod proxy;
+mod real_time;
+mod remote_policy;
+mod robots_page;
+mod scenarios;
+mod serving;
