@@ -26,6 +26,7 @@ mod receipt;
 mod receipt_check;
 mod recover;
 mod reference;
+mod replay;
 mod run;
 mod sample;
 mod scenario;
@@ -74,6 +75,7 @@ enum Command {
     Export(export::ExportArgs),
     Receipt(receipt_check::ReceiptCommand),
     Recover(recover::RecoverArgs),
+    Replay(replay::ReplayArgs),
     Scenario(scenario::ScenarioArgs),
     Sample(sample::SampleArgs),
     Completions(completions::CompletionsArgs),
@@ -104,6 +106,7 @@ fn main() -> ExitCode {
             Command::Export(args) => export::export(&args),
             Command::Receipt(command) => receipt_check::receipt(&command),
             Command::Recover(args) => recover::recover(&args),
+            Command::Replay(args) => replay::replay(&args),
             Command::Scenario(args) => scenario::scenario(&args),
             Command::Sample(args) => sample::sample(&args),
             Command::Completions(args) => completions::completions(&args),

@@ -37,6 +37,7 @@ pub mod real_time;
 pub mod recording;
 mod reference;
 mod registry;
+pub mod replay;
 mod riccati;
 pub mod rig_csv;
 pub mod run_folder;

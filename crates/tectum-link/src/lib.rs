@@ -62,7 +62,6 @@ mod link;
 mod mailbox;
 mod policy;
 mod remote_body;
-mod replay;
 mod scenario;
 mod serve;
 mod server;

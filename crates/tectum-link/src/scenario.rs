@@ -9,14 +9,14 @@ use serde::Serialize;
 use tectum::{Error, Result};
 use tectum_control::body::link::LINK_FILE;
 use tectum_control::body::{
-    Body, BodySpec, Descriptor, Family, PlantSettings, Start, register_family, task,
+    Body, BodySpec, Descriptor, Family, PlantSettings, Start, Step, register_family, task,
 };
 use tectum_control::brain::register_brain;
+use tectum_control::replay::Replay;
 use tectum_control::scenario::{Key, Section};
 use toml::{Table, Value};
 
 use crate::handshake::{Stated, StatedChannel};
-use crate::replay::{Replay, Still};
 use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token};
 
 pub(crate) mod file;
@@ -163,6 +163,25 @@ impl RemoteSettings {
                 source: Source::Recorded(folder.to_owned()),
             }),
         })
+    }
+}
+
+/// The constants of a body that is outside of the process, for controllers: it does not move.
+struct Still(BodySpec);
+
+impl Body for Still {
+    fn spec(&self) -> &BodySpec {
+        &self.0
+    }
+
+    fn reset(&mut self, _seed: u64) {}
+
+    fn observe(&self, observation: &mut [f32]) {
+        observation.fill(0.0);
+    }
+
+    fn step(&mut self, _action: &[f32]) -> Step {
+        Step::default()
     }
 }
 

@@ -39,7 +39,7 @@ use tectum_control::body::BodySpec;
 use tectum_control::brain::Brain;
 use tectum_control::message::Message;
 use tectum_control::scenario::Scenario;
-use tectum_control::scenario::build::{brain_recipe, open_device};
+use tectum_control::scenario::build::{brain_recipe, driven_spec, open_device};
 use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
@@ -122,12 +122,7 @@ impl Served {
     /// # Errors
     /// As [`brain_recipe`] and [`Recipe::build`](tectum_control::brain::Recipe::build).
     pub fn of_scenario(scenario: Scenario, device: Option<Device>) -> Result<Self> {
-        let model = scenario.body.model()?;
-        // With a stage of motors, its targets are the actions.
-        let body = match scenario.brain.motors(model.spec())? {
-            Some((motors, period_s)) => motors.spec(model.spec(), period_s)?,
-            None => model.spec().clone(),
-        };
+        let body = driven_spec(&scenario)?;
         let recipe = brain_recipe(&scenario, &body)?;
         let device = match device {
             Some(device) => device,

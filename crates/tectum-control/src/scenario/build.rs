@@ -53,6 +53,19 @@ pub fn named_body(name: &str, start: Option<Start>) -> Result<Box<dyn Body>> {
     build_body(&scenario)
 }
 
+/// The constants of a scenario's body, of which no instance is stepped; with a stage of motors, its
+/// targets are the actions.
+///
+/// # Errors
+/// As [`build_body`].
+pub fn driven_spec(scenario: &Scenario) -> Result<BodySpec> {
+    let model = scenario.body.model()?;
+    match scenario.brain.motors(model.spec())? {
+        Some((motors, period_s)) => motors.spec(model.spec(), period_s),
+        None => Ok(model.spec().clone()),
+    }
+}
+
 /// Makes the task that a scenario's run is judged by: the default of its body, if it has one.
 ///
 /// # Errors
