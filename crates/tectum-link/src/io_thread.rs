@@ -1,7 +1,6 @@
 //! The threads that read and write sockets.
 
 use std::future::Future;
-use std::thread::JoinHandle;
 use std::time::Duration;
 
 use tectum::{Error, Result};
@@ -12,8 +11,9 @@ use tokio::sync::oneshot;
 #[derive(Debug)]
 pub(crate) struct IoThread {
     handle: Handle,
-    stop: Option<oneshot::Sender<()>>,
-    thread: Option<JoinHandle<()>>,
+    /// Its end is the end of the thread. No one waits for that: a line of the log that the thread
+    /// writes may need what the thread that drops this has, such as the lock of an interpreter.
+    _stop: oneshot::Sender<()>,
 }
 
 impl IoThread {
@@ -30,7 +30,7 @@ impl IoThread {
             .map_err(failed)?;
         let handle = runtime.handle().clone();
         let (stop, stopped) = oneshot::channel::<()>();
-        let thread = std::thread::Builder::new()
+        std::thread::Builder::new()
             .name("tectum-link".to_owned())
             .spawn(move || {
                 // Both a message and its sender's end are the end.
@@ -39,22 +39,13 @@ impl IoThread {
             .map_err(failed)?;
         Ok(Self {
             handle,
-            stop: Some(stop),
-            thread: Some(thread),
+            _stop: stop,
         })
     }
 
     /// Starts a task.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         drop(self.handle.spawn(task));
-    }
-}
-
-impl Drop for IoThread {
-    fn drop(&mut self) {
-        drop(self.stop.take());
-        // A thread that panicked has nothing left to end.
-        let _ = self.thread.take().map(JoinHandle::join);
     }
 }
 

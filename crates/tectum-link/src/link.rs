@@ -1,7 +1,7 @@
 //! The connection to a body: made, kept, and made again on the I/O thread.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
 use axum::Router;
@@ -77,6 +77,25 @@ impl LinkSettings {
     }
 }
 
+/// What a connected body stated: known for as long as the connection is used.
+#[derive(Debug)]
+pub(crate) struct Identity {
+    name: String,
+    pub spec: BodySpec,
+    pub peer: String,
+}
+
+static CONNECTED: Mutex<Vec<Weak<Identity>>> = Mutex::new(Vec::new());
+
+/// What a body stated that this process is connected to, by its name: a second scenario on it needs
+/// no second connection to be read.
+pub(crate) fn connected(name: &str) -> Option<Arc<Identity>> {
+    let mut known = CONNECTED.lock().unwrap_or_else(PoisonError::into_inner);
+    known.retain(|identity| identity.strong_count() > 0);
+    let mut found = known.iter().filter_map(Weak::upgrade);
+    found.find(|identity| identity.name == name)
+}
+
 /// A connection to a body. It ends when this is dropped: the body gets its safe action.
 #[derive(Debug)]
 pub(crate) struct Link {
@@ -87,6 +106,7 @@ pub(crate) struct Link {
     /// Where it is reached, with the port that was bound.
     pub address: Address,
     pub settings: LinkSettings,
+    _identity: Arc<Identity>,
     epoch: Instant,
     /// Ends after the connection.
     _io: IoThread,
@@ -126,8 +146,17 @@ impl Link {
         io.spawn(keeper.run());
         let Introduction { spec, peer } = mailbox.wait_for_body(settings.wait)?;
         settings.stated.check(&spec)?;
+        let identity = Arc::new(Identity {
+            name: name.to_owned(),
+            spec: spec.clone(),
+            peer: peer.clone(),
+        });
+        let mut known = CONNECTED.lock().unwrap_or_else(PoisonError::into_inner);
+        known.push(Arc::downgrade(&identity));
+        drop(known);
         Ok(Self {
             mailbox,
+            _identity: identity,
             spec,
             peer,
             address,

@@ -17,7 +17,7 @@ use tectum_control::scenario::{Key, Section};
 use toml::{Table, Value};
 
 use crate::handshake::{Stated, StatedChannel};
-use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token};
+use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token, link};
 
 pub(crate) mod file;
 
@@ -113,10 +113,15 @@ struct Shared {
 }
 
 enum Source {
-    /// The connection that a check of the scenario made, for the loop.
-    Live(LinkSettings, Mutex<Option<RemoteBody>>),
+    Live(Live),
     /// A run folder, whose recording replaces the body.
     Recorded(PathBuf),
+}
+
+struct Live {
+    settings: LinkSettings,
+    /// The connection that a check of the scenario made, for the loop.
+    spare: Mutex<Option<RemoteBody>>,
 }
 
 impl fmt::Debug for RemoteSettings {
@@ -129,22 +134,43 @@ impl RemoteSettings {
     /// Connects to a body.
     fn connect(name: &str, keys: Table) -> Result<Self> {
         let settings = link_settings(name, &keys)?;
+        if let Some(known) = link::connected(name) {
+            let checked = settings.stated.check(&known.spec);
+            checked.map_err(|error| error.at(format_args!("body {name}")))?;
+            let spare = Mutex::new(None);
+            let source = Source::Live(Live { settings, spare });
+            return Ok(Self::of(
+                name,
+                keys,
+                known.spec.clone(),
+                &known.peer,
+                source,
+            ));
+        }
         let body = RemoteBody::open_with(name, settings.clone(), &mut |address| {
             if let Reach::Listen(_) = &settings.reach {
                 tracing::warn!(%address, "waiting for the body to connect");
             }
         })?;
         let (spec, peer) = (body.spec().clone(), body.peer().to_owned());
-        Ok(Self {
+        let live = Live {
+            settings,
+            spare: Mutex::new(Some(body)),
+        };
+        Ok(Self::of(name, keys, spec, &peer, Source::Live(live)))
+    }
+
+    fn of(name: &str, keys: Table, spec: BodySpec, peer: &str, source: Source) -> Self {
+        Self {
             keys,
             shared: Arc::new(Shared {
                 name: name.to_owned(),
-                text: file::write(&spec, &peer),
+                text: file::write(&spec, peer),
                 spec,
-                peer,
-                source: Source::Live(settings, Mutex::new(Some(body))),
+                peer: peer.to_owned(),
+                source,
             }),
-        })
+        }
     }
 
     /// The body of a run folder.
@@ -153,16 +179,8 @@ impl RemoteSettings {
         let text =
             std::fs::read_to_string(&path).map_err(|source| Error::io(path.display(), source))?;
         let (spec, peer) = file::read(&text, name).map_err(|error| error.at(path.display()))?;
-        Ok(Self {
-            keys,
-            shared: Arc::new(Shared {
-                name: name.to_owned(),
-                spec,
-                peer,
-                text,
-                source: Source::Recorded(folder.to_owned()),
-            }),
-        })
+        let source = Source::Recorded(folder.to_owned());
+        Ok(Self::of(name, keys, spec, &peer, source))
     }
 }
 
@@ -203,12 +221,12 @@ impl PlantSettings for RemoteSettings {
 
     fn plant(&self, _start: Start) -> Result<Box<dyn Body>> {
         let shared = &self.shared;
-        let (settings, spare) = match &shared.source {
+        let Live { settings, spare } = match &shared.source {
             Source::Recorded(folder) => {
                 let replay = Replay::open(folder, shared.spec.clone())?;
                 return Ok(Box::new(replay));
             }
-            Source::Live(settings, spare) => (settings, spare),
+            Source::Live(live) => live,
         };
         let spare = spare.lock().unwrap_or_else(PoisonError::into_inner).take();
         let body = match spare {

@@ -67,6 +67,23 @@ fn a_name_is_an_address_and_what_differs_is_named() {
 }
 
 #[test]
+fn a_body_that_is_connected_is_known_to_a_second_scenario() {
+    let peer = Peer::listen(Box::new(Drift::new(0.05)));
+    let url = peer.url();
+    let first = scenario(&format!("remote = \"{url}\""), "sim").expect("valid");
+    // The peer serves one connection at a time: a second one would have no answer.
+    let second = scenario(&format!("remote = \"{url}\""), "sim").expect("valid");
+    assert_eq!(first.body, second.body);
+    let model = second.body.model().expect("its constants");
+    assert_eq!(model.spec().safe_action, [0.25]);
+    let error = scenario(&format!("remote = \"{url}\"\nperiod = 0.1"), "sim").expect_err("another");
+    assert!(
+        error.to_string().contains("its period is 0.05 s"),
+        "{error}"
+    );
+}
+
+#[test]
 fn keys_that_do_not_fit_are_refused() {
     for (keys, reason) in [
         (

@@ -22,7 +22,7 @@ def array(numbers):
 
 
 def test_a_served_brain_answers_as_the_same_brain_in_this_process():
-    with tt.serve("pendulum", address="ws://127.0.0.1:0", brain="lqr", device="cpu") as server:
+    with tt.serve("gym_pendulum", address="ws://127.0.0.1:0", brain="lqr", device="cpu") as server:
         with client.connect(server.address) as socket:
             metadata = msgpack.unpackb(socket.recv(), strict_map_key=False)
             assert (metadata["name"], metadata["brain"]) == ("pendulum", "lqr")
