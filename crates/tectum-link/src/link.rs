@@ -289,7 +289,9 @@ impl Keeper {
                     self.keep(socket).await;
                     drop(writer);
                 }
-                Err(reason) => self.mailbox.note(&reason),
+                Err(reason) => {
+                    self.mailbox.note(&reason);
+                }
             }
             if !self.mailbox.is_closing() {
                 tokio::time::sleep(RETRY).await;
@@ -312,8 +314,9 @@ impl Keeper {
             if error.kind() == ErrorKind::Invalid && self.mailbox.connection() == 0 {
                 self.mailbox.fail(&reason);
             }
-            self.mailbox.note(&reason);
-            tracing::warn!(body = self.name, reason, "a body is refused");
+            if self.mailbox.note(&reason) {
+                tracing::warn!(body = self.name, reason, "a body is refused");
+            }
             // The other side may be gone already.
             let _ = socket.send(Frame::Close(reason)).await;
             return;

@@ -480,9 +480,11 @@ impl Mailbox {
         self.arrived.notify_all();
     }
 
-    /// Why there is no connection, while it is tried again.
-    pub fn note(&self, reason: &str) {
-        self.lock().reason = Some(reason.to_owned());
+    /// Why there is no connection, while it is tried again; whether it is another reason than before.
+    pub fn note(&self, reason: &str) -> bool {
+        let mut state = self.lock();
+        let before = state.reason.replace(reason.to_owned());
+        before.as_deref() != Some(reason)
     }
 
     /// Takes a message of the body.

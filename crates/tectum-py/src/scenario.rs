@@ -13,7 +13,9 @@ use tectum::{ErrorKind, WorkProgress};
 use tectum_control::closed_loop::{Sink, TickRecord};
 use tectum_control::run_folder::{RunFolder, RunSummary};
 use tectum_control::scenario::Scenario;
-use tectum_control::scenario::build::{brain_recipe, build_body, build_loop, open_device};
+use tectum_control::scenario::build::{
+    brain_recipe, build_body, build_loop, driven_spec, open_device,
+};
 
 use crate::body::NativeBody;
 use crate::brain::NativeBrain;
@@ -234,8 +236,8 @@ pub fn brain(
     scenario.set_clock(clock_kind(clock)?);
     let device = device.open(py)?;
     LongWork::new(py, progress)?.run(py, move |interrupt| {
-        let plant = build_body(&scenario).or_raise()?;
-        let recipe = brain_recipe(&scenario, plant.spec()).or_raise()?;
+        let spec = driven_spec(&scenario).or_raise()?;
+        let recipe = brain_recipe(&scenario, &spec).or_raise()?;
         let device = device
             .map_or_else(
                 || open_device(&scenario, &recipe).map(|(device, _)| device),
@@ -245,6 +247,6 @@ pub fn brain(
         let brain = recipe
             .build(&device, &mut |done: WorkProgress<'_>| interrupt.watch(done))
             .or_raise()?;
-        NativeBrain::new(brain, plant.spec().clone()).or_raise()
+        NativeBrain::new(brain, spec).or_raise()
     })
 }
