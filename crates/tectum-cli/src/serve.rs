@@ -1,5 +1,6 @@
 //! `tectum serve`: a brain that answers the observations of other programs.
 
+use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -7,7 +8,7 @@ use clap::Args;
 use serde_json::json;
 use tectum::{Device, Error, Receipt, Result};
 use tectum_control::scenario::Scenario;
-use tectum_link::{Address, ServeCounts, ServeSettings, Served, Server, Token};
+use tectum_link::{Address, EmBrainSettings, ServeCounts, ServeSettings, Served, Server, Token};
 
 use crate::count::counted;
 use crate::interrupt::Interrupt;
@@ -49,6 +50,18 @@ pub struct ServeArgs {
     /// Frames per second of a client; the connection of one that sends more ends.
     #[arg(long, value_name = "N", default_value_t = 20_000, value_parser = clap::value_parser!(u32).range(1..))]
     rate: u32,
+    /// Also serves the robots of em-brain over their own protocol; they use port 9999.
+    #[arg(long, value_name = "IP:PORT")]
+    em_brain: Option<SocketAddr>,
+    /// Sends each answer to a robot as a line of JSON to all who connect here; em-brain uses port 9998.
+    #[arg(long, value_name = "IP:PORT", requires = "em_brain")]
+    em_brain_telemetry: Option<SocketAddr>,
+    /// The robots' timeout: a later answer would shift all answers after it, so the connection ends.
+    #[arg(long, value_name = "MS", default_value_t = 50, requires = "em_brain", value_parser = clap::value_parser!(u64).range(1..=600_000))]
+    em_brain_timeout: u64,
+    /// Allows addresses of other machines: no token, every machine that reaches them uses the brain.
+    #[arg(long, requires = "em_brain")]
+    em_brain_without_token: bool,
     /// The device: auto, cpu, null, cuda:N, vulkan:N, metal:N or dx12:N.
     #[arg(long, default_value = "auto")]
     device: String,
@@ -72,6 +85,7 @@ pub fn serve(args: &ServeArgs) -> Result<()> {
         token: Token::find(args.token_file.as_deref())?,
         max_sessions: usize::from(args.clients),
         max_rate: args.rate,
+        em_brain: em_brain(args),
         ..ServeSettings::new(Address::parse(&args.listen)?)
     };
     let scenario = scenario(args)?;
@@ -83,6 +97,12 @@ pub fn serve(args: &ServeArgs) -> Result<()> {
     let interrupt = Interrupt::watch()?;
     let server = Server::start(served, &settings)?;
     messages::note(format_args!("serving at {}", server.address()));
+    if let Some(own) = server.em_brain() {
+        messages::note(format_args!("robots of em-brain at {}", own.address));
+        own.telemetry
+            .iter()
+            .for_each(|address| messages::note(format_args!("telemetry at {address}")));
+    }
     while !interrupt.is_raised() {
         std::thread::sleep(POLL);
     }
@@ -94,6 +114,16 @@ pub fn serve(args: &ServeArgs) -> Result<()> {
         print_json(&json!({ "served": counts, "receipt": receipt }))?;
     }
     Ok(())
+}
+
+/// How the robots of em-brain are served, if they are.
+fn em_brain(args: &ServeArgs) -> Option<EmBrainSettings> {
+    args.em_brain.map(|address| EmBrainSettings {
+        telemetry: args.em_brain_telemetry,
+        timeout: Duration::from_millis(args.em_brain_timeout),
+        is_open_without_token: args.em_brain_without_token,
+        ..EmBrainSettings::new(address)
+    })
 }
 
 /// The scenario with the command line's changes.

@@ -95,6 +95,7 @@ fn what_cannot_be_served_is_refused() {
             "ws://HOST:PORT is needed",
         ),
         (&["pendulum", "--token-file", "absent"], "absent"),
+        (&["pendulum", "--em-brain", "0.0.0.0:0"], "has no token"),
         (
             &["pendulum", "--brain", "none"],
             "brain \"none\" is unknown",

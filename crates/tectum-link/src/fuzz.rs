@@ -9,6 +9,9 @@ use tectum_control::message::{Array, ElementType, Message};
 use crate::handshake::{self, Introduction};
 use crate::mailbox::Mailbox;
 use crate::scenario::file;
+#[cfg(unix)]
+use crate::serial::line::{Line, LineDecoder};
+use crate::serve::em_brain::frame::{Frame, Kind};
 use crate::serve::openpi;
 
 #[allow(dead_code, reason = "the other parsers use all of it")]
@@ -36,6 +39,9 @@ const WORDS: &[&str] = &[
     "period",
     "error",
     "\u{81}\u{a4}",
+    "arm",
+    "ROBO",
+    "\r\n",
 ];
 
 fn camera() -> BodySpec {
@@ -137,5 +143,44 @@ fn files_of_bodies_are_read_or_refused() {
     let text = file::write(&camera(), "a peer");
     understood(vec![text.into_bytes()], |input| {
         std::str::from_utf8(input).is_ok_and(|text| file::read(text, "camera").is_ok())
+    });
+}
+
+#[cfg(unix)]
+#[test]
+fn lines_of_serial_ports_are_read_or_refused() {
+    for (seed, has_checksum) in [("\n0.5,-1e-3\r\narm\n", false), ("\n1,2*2F\n", true)] {
+        understood(vec![seed.into()], |input| {
+            let mut decoder = LineDecoder::new(2, has_checksum);
+            let mut is_read = false;
+            for bytes in input.chunks(7) {
+                decoder.push(bytes);
+                while let Some(line) = decoder.next_line() {
+                    if let Line::Numbers(numbers) = line {
+                        assert!(numbers.len() == 2 && numbers.iter().all(|n| n.is_finite()));
+                        is_read = true;
+                    }
+                }
+            }
+            is_read
+        });
+    }
+}
+
+#[test]
+fn frames_of_em_brain_are_read_or_refused() {
+    let seed = |kind| Frame {
+        kind,
+        numbers: vec![0.5, -1.0],
+    };
+    let seeds = [Kind::Sensors, Kind::Handshake].map(|kind| seed(kind).to_bytes());
+    understood(seeds.to_vec(), |input| match Frame::decode(input) {
+        Ok(Some((frame, size))) => {
+            // Reading and writing are inverse, and only whole frames are read.
+            assert_eq!(frame.to_bytes(), input[..size]);
+            assert_eq!(Frame::decode(&input[..size - 1]), Ok(None));
+            true
+        }
+        _ => false,
     });
 }

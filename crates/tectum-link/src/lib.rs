@@ -1,4 +1,4 @@
-//! Bodies and brains in other processes, over WebSocket.
+//! Bodies and brains in other processes, over WebSocket, and machines on serial ports.
 //!
 //! Any robot or simulator that sends observations and accepts actions is a body of a scenario
 //! ([`RemoteBody`], `[body] remote = "ws://…"` or `listen = "ws://…"`), and any brain of a scenario
@@ -22,6 +22,9 @@
 //! I/O thread under a lock that is held for a copy. In lockstep, under a simulated clock, each step
 //! waits for the body's answer with a limit, and a trace has the same bits as that of a body in the
 //! process.
+//!
+//! A machine on a serial port ([`Reach::Serial`], `[body] serial = "/dev/…"`) has the same mailbox and
+//! supervisor; its lines are messages for the I/O thread.
 //!
 //! A served brain ([`Server`]) has two tasks for each client, on one thread more than there may be
 //! clients: a brain that computes keeps one of them, and there is always one left for sockets. A
@@ -47,7 +50,9 @@
 //! | hold, safe action, disconnect, re-arming, each at its time | `src/supervisor.rs`, in simulated time |
 //! | the latest value wins; repeated and late messages are not used | `src/mailbox.rs` |
 //! | every period is counted while the peer is stopped, killed, or behind a faulty network | `tests/real_time.rs`, `tests/faulty_network.rs` |
+//! | a machine on a serial port that stalls, sends garbage or is unplugged | `tests/serial.rs` |
 //! | an unchanged `openpi-client` is answered | `tests/openpi.rs` |
+//! | a robot of em-brain: each answer in step, late ones never, its limits | `tests/em_brain.rs` |
 //! | tokens, origins, sizes, rates and numbers of clients | `tests/serving.rs` |
 
 mod address;
@@ -63,11 +68,13 @@ mod mailbox;
 mod policy;
 mod remote_body;
 mod scenario;
+mod serial;
 mod serve;
 mod server;
 mod socket;
 mod supervisor;
 mod token;
+mod transport;
 
 pub use address::Address;
 #[cfg(feature = "bench")]
@@ -76,7 +83,8 @@ pub use link::{LinkSettings, Reach};
 pub use policy::{RemotePolicy, RemotePolicySpec};
 pub use remote_body::{ArmSwitch, RemoteBody};
 pub use scenario::{RemoteSettings, register};
-pub use serve::{ServeCounts, ServeSettings, Served, Server};
+pub use serial::SerialSettings;
+pub use serve::{EmBrainAddresses, EmBrainSettings, ServeCounts, ServeSettings, Served, Server};
 pub use token::Token;
 
 #[cfg(doctest)]

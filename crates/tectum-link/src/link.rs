@@ -1,5 +1,6 @@
 //! The connection to a body: made, kept, and made again on the I/O thread.
 
+use std::future::Future;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::time::{Duration, Instant};
@@ -12,14 +13,18 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use tectum::{Error, ErrorKind, Result};
 use tectum_control::body::BodySpec;
-use tectum_control::message::Message;
 use tokio::sync::mpsc;
+use tokio_tungstenite::tungstenite::Bytes;
 
-use crate::handshake::{self, Introduction, PROTOCOL, Stated};
+use crate::handshake::{Introduction, Stated};
 use crate::io_thread::IoThread;
 use crate::mailbox::{Mailbox, Outgoing};
+use crate::serial::SerialSettings;
+#[cfg(unix)]
+use crate::serial::port::SerialPort;
 use crate::server::{BoundedListener, bind, refusal};
-use crate::socket::{Frame, MAX_MESSAGE, Socket};
+use crate::socket::{MAX_MESSAGE, Socket};
+use crate::transport::{Incoming, Transport};
 use crate::{Address, Token, client, token};
 
 /// Time between two pings, in real time.
@@ -32,18 +37,25 @@ const RETRY: Duration = Duration::from_millis(50);
 const CLOSE: Duration = Duration::from_secs(1);
 
 /// Who connects to whom.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq)]
 pub enum Reach {
     /// The body listens at this address.
     Connect(Address),
     /// The body connects to this address; port 0 is any free one.
     Listen(Address),
+    /// The body is a machine on a serial port of this one.
+    Serial(Box<SerialSettings>),
 }
 
 impl Reach {
-    fn address(&self) -> &Address {
+    /// Refuses what no connection can be made with.
+    fn check(&self, token: Option<&Token>) -> Result<()> {
         match self {
-            Self::Connect(address) | Self::Listen(address) => address,
+            Self::Connect(address) | Self::Listen(address) => token::require_for(address, token),
+            Self::Serial(settings) if cfg!(unix) => settings.check(),
+            Self::Serial(_) => Err(Error::unsupported(
+                "serial ports: this system has no interface for them that this build uses",
+            )),
         }
     }
 }
@@ -103,8 +115,8 @@ pub(crate) struct Link {
     pub spec: BodySpec,
     /// The body's own name.
     pub peer: String,
-    /// Where it is reached, with the port that was bound.
-    pub address: Address,
+    /// Where it is reached, with the port that was bound; none for a serial port.
+    pub address: Option<Address>,
     pub settings: LinkSettings,
     _identity: Arc<Identity>,
     epoch: Instant,
@@ -117,8 +129,8 @@ impl Link {
     /// receives the address before that.
     ///
     /// # Errors
-    /// `Invalid` for an address of another machine without a token, and for a body that differs;
-    /// `Data` without a connection in time; `Io` with what the operating system reports.
+    /// `Invalid` for an address of another machine without a token, a serial port that is too slow,
+    /// and for a body that differs; `Data` without a connection in time; `Io` with what the operating system reports.
     pub fn open(
         name: &str,
         settings: LinkSettings,
@@ -132,10 +144,10 @@ impl Link {
         settings: LinkSettings,
         bound: &mut dyn FnMut(&Address),
     ) -> Result<Self> {
-        token::require_for(settings.reach.address(), settings.token.as_ref())?;
+        settings.reach.check(settings.token.as_ref())?;
         let (mailbox, epoch, io) = (Arc::new(Mailbox::new()), Instant::now(), IoThread::start()?);
         let (entrance, address) = Entrance::new(&settings, &io)?;
-        bound(&address);
+        address.iter().for_each(bound);
         let keeper = Keeper {
             name: name.to_owned(),
             entrance,
@@ -178,10 +190,12 @@ impl Drop for Link {
     }
 }
 
-/// Where sockets come from.
+/// Where connections come from.
 enum Entrance {
     Connect(Address, Option<Token>),
     Listen(mpsc::Receiver<(Socket, Writer)>),
+    #[cfg(unix)]
+    Serial(Box<SerialSettings>),
 }
 
 /// The right to be the body; another peer is refused until it is dropped.
@@ -194,13 +208,17 @@ impl Drop for Writer {
 }
 
 impl Entrance {
-    fn new(settings: &LinkSettings, io: &IoThread) -> Result<(Self, Address)> {
+    fn new(settings: &LinkSettings, io: &IoThread) -> Result<(Self, Option<Address>)> {
         let address = match &settings.reach {
             Reach::Connect(address) => {
                 let entrance = Self::Connect(address.clone(), settings.token.clone());
-                return Ok((entrance, address.clone()));
+                return Ok((entrance, Some(address.clone())));
             }
             Reach::Listen(address) => address,
+            #[cfg(unix)]
+            Reach::Serial(settings) => return Ok((Self::Serial(settings.clone()), None)),
+            #[cfg(not(unix))]
+            Reach::Serial(_) => return Err(Error::unsupported("serial ports")),
         };
         let (listener, address) = bind(address, settings.token.as_ref())?;
         let (give, sockets) = mpsc::channel(1);
@@ -218,20 +236,26 @@ impl Entrance {
                 Err(error) => tracing::error!(%error, "the listener failed"),
             }
         });
-        Ok((Self::Listen(sockets), address))
+        Ok((Self::Listen(sockets), Some(address)))
     }
 
-    /// The next socket, and the right to write to the body.
-    async fn next(&mut self) -> std::result::Result<(Socket, Option<Writer>), String> {
+    /// The next connection, and the right to write to the body.
+    async fn next(&mut self) -> std::result::Result<(Transport, Option<Writer>), String> {
         match self {
             Self::Connect(address, token) => {
                 let socket = client::connect(address, token.as_ref()).await?;
-                Ok((socket, None))
+                Ok((Transport::Socket(socket), None))
             }
             Self::Listen(sockets) => match sockets.recv().await {
-                Some((socket, writer)) => Ok((socket, Some(writer))),
+                Some((socket, writer)) => Ok((Transport::Socket(socket), Some(writer))),
                 None => Err("the listener ended".to_owned()),
             },
+            // An open port is locked, which is the right to write.
+            #[cfg(unix)]
+            Self::Serial(settings) => {
+                let port = SerialPort::open(settings).await?;
+                Ok((Transport::Serial(Box::new(port)), None))
+            }
         }
     }
 }
@@ -285,8 +309,8 @@ impl Keeper {
                 () = self.mailbox.outgoing.notified() => continue,
             };
             match entered {
-                Ok((socket, writer)) => {
-                    self.keep(socket).await;
+                Ok((transport, writer)) => {
+                    self.keep(transport).await;
                     drop(writer);
                 }
                 Err(reason) => {
@@ -301,10 +325,9 @@ impl Keeper {
     }
 
     /// One connection, from the handshake to its end.
-    async fn keep(&self, mut socket: Socket) {
-        let hello = Message::new("hello", 0).with("protocol", PROTOCOL);
-        let asked = handshake::ask(&mut socket, &hello, &self.name).await;
-        let opened = asked.and_then(|body| {
+    async fn keep(&self, mut transport: Transport) {
+        let introduced = transport.introduce(&self.name, &self.mailbox).await;
+        let opened = introduced.and_then(|body| {
             self.stated.check(&body.spec)?;
             self.mailbox.open(body)
         });
@@ -318,11 +341,11 @@ impl Keeper {
                 tracing::warn!(body = self.name, reason, "a body is refused");
             }
             // The other side may be gone already.
-            let _ = socket.send(Frame::Close(reason)).await;
+            let _ = transport.close(reason).await;
             return;
         }
         tracing::info!(body = self.name, "connected");
-        let reason = self.converse(&mut socket).await.err();
+        let reason = self.converse(&mut transport).await.err();
         if let Some(reason) = reason {
             tracing::warn!(body = self.name, reason, "the connection is lost");
             self.mailbox.lose(&reason);
@@ -334,62 +357,57 @@ impl Keeper {
     }
 
     /// Sends and receives until the connection ends: `Ok` if the loop ended it.
-    async fn converse(&self, socket: &mut Socket) -> std::result::Result<(), String> {
+    async fn converse(&self, transport: &mut Transport) -> std::result::Result<(), String> {
         let mut beat = tokio::time::interval(HEARTBEAT);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         let mut pulse = Pulse::new(self.now_ns());
         loop {
-            if self.send_all(socket).await? {
+            if self.send_all(transport).await? {
                 return Ok(());
             }
             let wake_ns = self.mailbox.wake_ns();
             let wake = wake_ns.map(|ns| self.epoch + Duration::from_nanos(ns));
             tokio::select! {
-                frame = socket.receive() => self.receive(frame?, &mut pulse)?,
+                incoming = transport.receive() => self.receive(incoming?, &mut pulse),
                 () = self.mailbox.outgoing.notified() => {}
                 () = until(wake) => {}
                 _ = beat.tick() => {
-                    let is_required = self.mailbox.is_real_time();
+                    let is_required = transport.has_pings() && self.mailbox.is_real_time();
                     if let Some(ping) = pulse.beat(self.now_ns(), is_required)? {
-                        write(socket, ping).await?;
+                        write(transport.ping(ping)).await?;
                     }
                 }
             }
         }
     }
 
-    fn receive(&self, frame: Frame, pulse: &mut Pulse) -> std::result::Result<(), String> {
+    fn receive(&self, incoming: Incoming, pulse: &mut Pulse) {
         let now_ns = self.now_ns();
         pulse.heard_ns = now_ns;
-        match frame {
-            Frame::Binary(content) => self.mailbox.receive(&content, now_ns),
-            Frame::Pong(content) => {
+        match incoming {
+            Incoming::Content(content) => self.mailbox.receive(&content, now_ns),
+            Incoming::Message(message) => self.mailbox.accept(message, now_ns),
+            Incoming::Unreadable => self.mailbox.count_unreadable(),
+            Incoming::Pong(content) => {
                 let network_ns = pulse.round_trip_ns(&content, now_ns);
                 network_ns
                     .into_iter()
                     .for_each(|ns| self.mailbox.measured(ns));
             }
-            // Answered by the socket.
-            Frame::Ping(_) => {}
-            Frame::Text(text) => return Err(format!("the body sent a text: {text}")),
-            Frame::Close(reason) if reason.is_empty() => {
-                return Err("the body ended the connection".to_owned());
-            }
-            Frame::Close(reason) => return Err(format!("the body ended the connection: {reason}")),
+            Incoming::Other => {}
         }
-        Ok(())
     }
 
     /// Sends what there is to send; returns whether it was the end.
-    async fn send_all(&self, socket: &mut Socket) -> std::result::Result<bool, String> {
+    async fn send_all(&self, transport: &mut Transport) -> std::result::Result<bool, String> {
         while let Some(outgoing) = self.mailbox.next(self.now_ns()) {
             match outgoing {
-                Outgoing::Message(message) => write_message(socket, &message).await?,
+                Outgoing::Message(message) => write(transport.send(&message)).await?,
                 Outgoing::Close => {
                     for message in self.mailbox.last_messages(self.now_ns()) {
-                        write_message(socket, &message).await?;
+                        write(transport.send(&message)).await?;
                     }
-                    write(socket, Frame::Close(String::new())).await?;
+                    write(transport.close(String::new())).await?;
                     return Ok(true);
                 }
             }
@@ -398,14 +416,11 @@ impl Keeper {
     }
 }
 
-async fn write_message(socket: &mut Socket, message: &Message) -> std::result::Result<(), String> {
-    let content = message.to_bytes().map_err(|error| error.to_string())?;
-    write(socket, Frame::Binary(content.into())).await
-}
-
-/// Sends a frame; a body that does not read is lost.
-async fn write(socket: &mut Socket, frame: Frame) -> std::result::Result<(), String> {
-    tokio::time::timeout(DEAD, socket.send(frame))
+/// Waits until something is sent; a body that does not read is lost.
+async fn write(
+    sent: impl Future<Output = std::result::Result<(), String>>,
+) -> std::result::Result<(), String> {
+    tokio::time::timeout(DEAD, sent)
         .await
         .map_err(|_| format!("the body read nothing for {} ms", DEAD.as_millis()))?
 }
@@ -434,7 +449,7 @@ impl Pulse {
         }
     }
 
-    /// The next ping, where the heartbeat is required.
+    /// The content of the next ping, where the heartbeat is required.
     ///
     /// # Errors
     /// The reason of a connection that has delivered nothing for too long.
@@ -442,7 +457,7 @@ impl Pulse {
         &mut self,
         now_ns: u64,
         is_required: bool,
-    ) -> std::result::Result<Option<Frame>, String> {
+    ) -> std::result::Result<Option<Bytes>, String> {
         if !is_required {
             self.heard_ns = now_ns;
             return Ok(None);
@@ -452,7 +467,7 @@ impl Pulse {
         }
         self.ping = (self.ping.0 + 1, now_ns);
         let number = self.ping.0.to_le_bytes().to_vec();
-        Ok(Some(Frame::Ping(number.into())))
+        Ok(Some(number.into()))
     }
 
     /// The round trip of a pong, if it answers the last ping.
@@ -477,7 +492,7 @@ mod tests {
         let mut pulse = Pulse::new(0);
         assert_eq!(pulse.beat(ms(600), false), Ok(None), "lockstep");
         let number = |frame| match frame {
-            Ok(Some(Frame::Ping(number))) => number,
+            Ok(Some(number)) => number,
             other => panic!("{other:?}"),
         };
         let first = number(pulse.beat(ms(700), true));

@@ -487,12 +487,21 @@ impl Mailbox {
         before.as_deref() != Some(reason)
     }
 
-    /// Takes a message of the body.
+    /// Takes the bytes of a message of the body.
     pub fn receive(&self, content: &[u8], now_ns: u64) {
-        let Ok(message) = Message::parse(content) else {
-            self.lock().counts.unreadable_messages += 1;
-            return;
-        };
+        match Message::parse(content) {
+            Ok(message) => self.accept(message, now_ns),
+            Err(_) => self.count_unreadable(),
+        }
+    }
+
+    /// Counts what arrived and cannot be read.
+    pub fn count_unreadable(&self) {
+        self.lock().counts.unreadable_messages += 1;
+    }
+
+    /// Takes a message of the body that was read.
+    pub fn accept(&self, message: Message, now_ns: u64) {
         let mut state = self.lock();
         let number = message.sequence();
         match (state.pace, message.kind()) {

@@ -91,9 +91,9 @@ impl RemoteBody {
         &self.link.peer
     }
 
-    /// Where it is reached.
-    pub fn address(&self) -> &Address {
-        &self.link.address
+    /// Where it is reached; none for a body on a serial port.
+    pub fn address(&self) -> Option<&Address> {
+        self.link.address.as_ref()
     }
 
     /// Arms it again after a stop.

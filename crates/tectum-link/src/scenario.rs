@@ -17,13 +17,20 @@ use tectum_control::scenario::{Key, Section};
 use toml::{Table, Value};
 
 use crate::handshake::{Stated, StatedChannel};
+use crate::serial::{self, SerialSettings};
 use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token, link};
 
 pub(crate) mod file;
 
-/// How the names of bodies begin that we connect to, and of those that connect to us.
+/// How the names of bodies begin that we connect to, of those that connect to us, and of machines on
+/// serial ports.
 const CONNECT: &str = "ws://";
 const LISTEN: &str = "listen:";
+const SERIAL_PORT: &str = "serial:";
+/// Bits per second of a serial port by default.
+const BAUD: u32 = 115_200;
+/// The maximum of bits per second: that of USB's full speed.
+const MAX_BAUD: u64 = 12_000_000;
 /// How long a first connection and an answer may take by default, in seconds.
 const WAIT_S: f64 = 5.0;
 
@@ -52,6 +59,38 @@ static LISTENER: Family = Family {
     heading: "",
 };
 
+static SERIAL: Family = Family {
+    prefix: SERIAL_PORT,
+    key: "serial",
+    about: "serial port of a microcontroller, `/dev/ttyUSB0`",
+    descriptor: &DESCRIPTOR,
+    read_keys: read_serial_keys,
+    example: SERIAL_EXAMPLE,
+    heading: "A microcontroller on a serial port states nothing of itself, so that the scenario states all of it; [robots.md](robots.md) has the lines byte by byte. It needs clock `\"real\"`:",
+};
+
+const SERIAL_EXAMPLE: &str = r#"[body]
+serial = "/dev/ttyUSB0"
+baud = 115200
+checksum = true
+period = 0.02
+wait = 5.0
+hold = 0.06
+safe_action = [0.0]
+
+[[body.observation]]
+name = "angle"
+unit = "rad"
+low = -3.2
+high = 3.2
+
+[[body.action]]
+name = "torque"
+unit = "N m"
+low = -2.0
+high = 2.0
+"#;
+
 const EXAMPLE: &str = r#"[body]
 remote = "ws://127.0.0.1:9000"
 period = 0.02
@@ -73,8 +112,8 @@ low = -2.0
 high = 2.0
 "#;
 
-/// Makes bodies and policies outside of the process words of scenarios: the keys `remote` and
-/// `listen` of `[body]`, names `ws://HOST:PORT`, and the brain `remote`. It may be called again.
+/// Makes bodies and policies outside of the process words of scenarios: the keys `remote`, `listen`
+/// and `serial` of `[body]`, names `ws://HOST:PORT`, and the brain `remote`. It may be called again.
 ///
 /// # Errors
 /// `Invalid` where another crate has registered the same keys.
@@ -82,6 +121,7 @@ pub fn register() -> Result<()> {
     static BRAIN: OnceLock<std::result::Result<(), String>> = OnceLock::new();
     register_family(&REMOTE)?;
     register_family(&LISTENER)?;
+    register_family(&SERIAL)?;
     // A brain is registered once in a process.
     BRAIN
         .get_or_init(|| {
@@ -206,7 +246,7 @@ impl Body for Still {
 impl PlantSettings for RemoteSettings {
     fn read(section: &mut Section<'_, '_>) -> Result<Self> {
         let name = read_name(section)?;
-        let keys = read_other_keys(section)?;
+        let keys = read_other_keys(section, name.starts_with(SERIAL_PORT))?;
         match section.run_folder() {
             Some(folder) => Self::recorded(&name, keys, folder),
             None => Self::connect(&name, keys),
@@ -264,9 +304,9 @@ impl PlantSettings for RemoteSettings {
     }
 }
 
-/// The name that `name`, `remote` or `listen` states.
+/// The name that `name`, `remote`, `listen` or `serial` states.
 fn read_name(section: &mut Section<'_, '_>) -> Result<String> {
-    for family in [&REMOTE, &LISTENER] {
+    for family in [&REMOTE, &LISTENER, &SERIAL] {
         let key = Key::new(family.key, family.about).or("none");
         if let Some(value) = section.string(key)? {
             let value = value.value;
@@ -285,11 +325,17 @@ fn read_keys(section: &mut Section<'_, '_>) -> Result<Table> {
     for key in keys {
         section.string(key)?;
     }
-    read_other_keys(section)
+    read_other_keys(section, false)
+}
+
+/// The same for a serial port.
+fn read_serial_keys(section: &mut Section<'_, '_>) -> Result<Table> {
+    section.string(Key::new(SERIAL.key, SERIAL.about).or("none"))?;
+    read_other_keys(section, true)
 }
 
 /// Reads the keys besides the address, as the scenario is written again with them.
-fn read_other_keys(section: &mut Section<'_, '_>) -> Result<Table> {
+fn read_other_keys(section: &mut Section<'_, '_>, is_serial: bool) -> Result<Table> {
     let mut keys = Table::new();
     let mut put = |key: &str, value: Option<Value>| {
         value.into_iter().for_each(|value| {
@@ -320,13 +366,25 @@ fn read_other_keys(section: &mut Section<'_, '_>) -> Result<Table> {
     .unit("s")
     .or("min(3 periods, 0.1 s), at least 1.5 periods");
     put("hold", section.positive_up_to(hold, 10.0)?.map(Value::from));
-    let token = Key::new(
-        "token_file",
-        "file with the token that the connecting side shows",
-    )
-    .or("the variable TECTUM_TOKEN, if it is set");
-    let token = section.string(token)?.map(|path| path.value.into());
-    put("token_file", token);
+    if is_serial {
+        let baud = Key::new("baud", "bits per second").or(BAUD);
+        let baud = section.whole(baud, 1..=MAX_BAUD)?;
+        put("baud", baud.map(|baud| Value::from(baud as i64)));
+        let checksum = Key::new(
+            "checksum",
+            "whether each line ends with `*HH`, the XOR of its bytes",
+        )
+        .or(false);
+        put("checksum", section.flag(checksum)?.map(Value::from));
+    } else {
+        let token = Key::new(
+            "token_file",
+            "file with the token that the connecting side shows",
+        )
+        .or("the variable TECTUM_TOKEN, if it is set");
+        let token = section.string(token)?.map(|path| path.value.into());
+        put("token_file", token);
+    }
     let safe = Key::new("safe_action", "safe action, compared with the body's")
         .values("a list of numbers")
         .or("the body's");
@@ -368,9 +426,19 @@ fn read_channels(section: &mut Section<'_, '_>, kind: &str) -> Result<Option<Val
 
 /// How a body is reached, from its name and the keys of a scenario.
 fn link_settings(name: &str, keys: &Table) -> Result<LinkSettings> {
-    let reach = match name.strip_prefix(LISTEN) {
-        Some(address) => Reach::Listen(Address::parse(address)?),
-        None => Reach::Connect(Address::parse(name)?),
+    let reach = if let Some(address) = name.strip_prefix(LISTEN) {
+        Reach::Listen(Address::parse(address)?)
+    } else if let Some(path) = name.strip_prefix(SERIAL_PORT) {
+        let body = serial::body(name, &stated(keys))
+            .map_err(|error| error.at(format_args!("body {name}")))?;
+        let baud = keys.get("baud").and_then(Value::as_integer);
+        Reach::Serial(Box::new(SerialSettings {
+            baud: baud.map_or(BAUD, |baud| baud as u32),
+            checksum: keys.get("checksum").and_then(Value::as_bool) == Some(true),
+            ..SerialSettings::new(path, body)
+        }))
+    } else {
+        Reach::Connect(Address::parse(name)?)
     };
     let number = |key: &str| keys.get(key).and_then(Value::as_float);
     let token = keys

@@ -19,6 +19,7 @@
 //! connection ends with the code 1011.
 
 mod computing;
+pub(crate) mod em_brain;
 pub(crate) mod openpi;
 mod rate;
 mod session;
@@ -44,6 +45,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 
 use self::computing::{Computing, Waker};
+pub use self::em_brain::{EmBrainAddresses, EmBrainSettings};
 use self::rate::Rate;
 use self::session::{Reply, Request};
 use crate::io_thread::Workers;
@@ -68,6 +70,8 @@ pub struct ServeSettings {
     pub max_sessions: usize,
     /// Frames of a client per second.
     pub max_rate: u32,
+    /// Where the robots of em-brain are served besides, if they are.
+    pub em_brain: Option<EmBrainSettings>,
 }
 
 impl ServeSettings {
@@ -78,6 +82,7 @@ impl ServeSettings {
             token: None,
             max_sessions: 8,
             max_rate: 20_000,
+            em_brain: None,
         }
     }
 }
@@ -193,6 +198,7 @@ struct Records {
 /// A server, until it is dropped.
 pub struct Server {
     address: Address,
+    em_brain: Option<EmBrainAddresses>,
     served: Arc<Served>,
     records: Arc<Mutex<Records>>,
     _waker: Waker,
@@ -203,8 +209,8 @@ impl Server {
     /// Begins to serve.
     ///
     /// # Errors
-    /// `Invalid` for an address that other machines reach, without a token; `Io` for an address
-    /// that is in use; errors of the device.
+    /// `Invalid` for an address that other machines reach, without a token, and for a body that
+    /// em-brain's frames cannot express; `Io` for an address that is in use; errors of the device.
     pub fn start(served: Served, settings: &ServeSettings) -> Result<Self> {
         let (listener, address) = bind(&settings.address, settings.token.as_ref())?;
         let mut session = tectum::Session::new(&served.device);
@@ -230,12 +236,15 @@ impl Server {
             max_rate: settings.max_rate,
             computing: computing.clone(),
         };
+        // One more than computes: it answers pings, and accepts.
+        let workers = Workers::start(settings.max_sessions + 1)?;
+        let em_brain = settings.em_brain.as_ref();
+        let em_brain = em_brain.map(|settings| em_brain::start(settings, desk.clone(), &workers));
+        let em_brain = em_brain.transpose()?;
         let app = Router::new()
             .route("/", get(enter))
             .route("/healthz", get(|| async { "OK\n" }))
             .with_state(desk);
-        // One more than computes: it answers pings, and accepts.
-        let workers = Workers::start(settings.max_sessions + 1)?;
         let waker = Waker::start(workers.handle(), computing)?;
         workers.spawn(async move {
             match BoundedListener::new(listener) {
@@ -247,6 +256,7 @@ impl Server {
         });
         Ok(Self {
             address,
+            em_brain,
             served,
             records,
             _waker: waker,
@@ -257,6 +267,11 @@ impl Server {
     /// Where it listens.
     pub fn address(&self) -> &Address {
         &self.address
+    }
+
+    /// Where it serves the robots of em-brain, if it does.
+    pub fn em_brain(&self) -> Option<EmBrainAddresses> {
+        self.em_brain
     }
 
     /// What it has counted so far.
@@ -299,6 +314,34 @@ impl Desk {
         let mut records = self.records.lock().unwrap_or_else(PoisonError::into_inner);
         change(&mut records.counts);
     }
+
+    /// Starts the task of a client's own brain; the permit lasts as long as the brain.
+    fn start_session(&self, permit: OwnedSemaphorePermit) -> SessionEnds {
+        let (give, requests) = mpsc::channel::<Request>(MAX_QUEUED);
+        let (answer, replies) = mpsc::channel::<Reply>(MAX_QUEUED);
+        let Self {
+            served,
+            records,
+            computing,
+            ..
+        } = self.clone();
+        let session = session::run(served, records, computing, requests, answer);
+        tokio::spawn(async move {
+            session.await;
+            // The next client may come when this brain is gone.
+            drop(permit);
+        });
+        SessionEnds {
+            requests: give,
+            replies,
+        }
+    }
+}
+
+/// The two ends of a client's session that the task of its socket has.
+struct SessionEnds {
+    requests: mpsc::Sender<Request>,
+    replies: mpsc::Receiver<Reply>,
 }
 
 /// Accepts a client.
@@ -347,20 +390,10 @@ async fn exchange(
         .send(Frame::Binary(metadata.into()))
         .await
         .map_err(gone)?;
-    let (give, requests) = mpsc::channel::<Request>(MAX_QUEUED);
-    let (answer, mut replies) = mpsc::channel::<Reply>(MAX_QUEUED);
-    let Desk {
-        served,
-        records,
-        computing,
-        ..
-    } = desk.clone();
-    let session = session::run(served, records, computing, requests, answer);
-    tokio::spawn(async move {
-        session.await;
-        // The next client may come when this brain is gone.
-        drop(permit);
-    });
+    let SessionEnds {
+        requests,
+        mut replies,
+    } = desk.start_session(permit);
     let (mut rate, begin) = (Rate::new(desk.max_rate), Instant::now());
     loop {
         tokio::select! {
@@ -372,7 +405,7 @@ async fn exchange(
                 match frame {
                     Frame::Binary(content) => {
                         let request = Request { content: content.into(), arrived: Instant::now() };
-                        match give.try_send(request) {
+                        match requests.try_send(request) {
                             Ok(()) => {}
                             Err(TrySendError::Full(_)) => {
                                 return Err(format!("more than {MAX_QUEUED} requests wait for an answer"));

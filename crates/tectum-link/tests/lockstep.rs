@@ -89,7 +89,7 @@ fn the_body_may_connect_to_the_loop() {
     let body = body.expect("it connects");
     assert_eq!((body.peer(), body.spec().dt_s), ("drift", 0.1));
     // A second body is refused while the first one is connected.
-    let (host, port) = body.address().host_and_port();
+    let (host, port) = body.address().expect("a socket").host_and_port();
     let stream = std::net::TcpStream::connect((host, port)).expect("it listens");
     let second = tokio_tungstenite::tungstenite::client(format!("ws://{host}:{port}/"), stream);
     let refusal = second

@@ -17,15 +17,15 @@ use tectum_link::{Address, LinkSettings, Reach, RemoteBody};
 
 use crate::peer::{Drift, Order, Peer, Received};
 
-const DT_S: f64 = 0.02;
+pub const DT_S: f64 = 0.02;
 /// The action of the brain; the safe action of the body is 0.25.
-const ACTION: f32 = 0.5;
-const SAFE: f32 = 0.25;
+pub const ACTION: f32 = 0.5;
+pub const SAFE: f32 = 0.25;
 
 /// What the loop recorded of each period: state, action, whether it was held, whether it was the
 /// safe one without an answer.
 #[derive(Default)]
-struct Periods(Vec<(LinkState, f32, bool, bool)>);
+pub struct Periods(pub Vec<(LinkState, f32, bool, bool)>);
 
 impl Sink for Periods {
     fn tick(&mut self, record: &TickRecord<'_>) -> Result<()> {
@@ -38,7 +38,7 @@ impl Sink for Periods {
 
 impl Periods {
     /// The states, each once per streak.
-    fn streaks(&self) -> Vec<LinkState> {
+    pub fn streaks(&self) -> Vec<LinkState> {
         let mut states: Vec<LinkState> = self.0.iter().map(|period| period.0).collect();
         states.dedup();
         states
@@ -81,8 +81,27 @@ fn run_with(
     work: impl Fn(&[f32]) + Send + 'static,
 ) -> Ran {
     let address = Address::parse(&peer.url()).expect("an address");
-    let mut body =
+    let body =
         RemoteBody::open("drift", LinkSettings::new(Reach::Connect(address))).expect("it listens");
+    let (outcome, periods) = run_loop(body, ticks, &mut |tick| at(tick, peer), work);
+    let received = peer.received();
+    let link = check_counts(&outcome, &periods, &received, ticks);
+    Ran {
+        outcome,
+        periods,
+        link,
+        received,
+    }
+}
+
+/// Runs the loop of a body with a brain whose action is constant, and drops both: the end of the
+/// body.
+pub fn run_loop(
+    mut body: RemoteBody,
+    ticks: u64,
+    at: &mut dyn FnMut(u64),
+    work: impl Fn(&[f32]) + Send + 'static,
+) -> (Outcome, Periods) {
     body.reset(0);
     let settings = LoopSettings {
         seconds: ticks as f64 * DT_S,
@@ -102,35 +121,23 @@ fn run_with(
         ClockKind::Real.start().as_mut(),
         &mut periods,
         &mut |progress| {
-            at(progress.tick, peer);
+            at(progress.tick);
             ControlFlow::Continue(())
         },
     );
-    // The end of the body.
     drop(closed_loop);
-    let link = outcome
-        .workload
-        .link
-        .clone()
-        .expect("a body outside of the process");
-    let received = peer.received();
-    check_counts(&outcome, &periods, &link, &received, ticks);
-    Ran {
-        outcome,
-        periods,
-        link,
-        received,
-    }
+    (outcome, periods)
 }
 
 /// What holds whatever happens: every period is counted and recorded, and messages arrive in order.
-fn check_counts(
+pub fn check_counts(
     outcome: &Outcome,
     periods: &Periods,
-    link: &LinkSummary,
     received: &[Received],
     ticks: u64,
-) {
+) -> LinkSummary {
+    let link = outcome.workload.link.clone();
+    let link = link.expect("a body outside of the process");
     let counted = link.fresh_periods
         + link.held_periods
         + link.waiting_periods
@@ -146,6 +153,7 @@ fn check_counts(
         .windows(2)
         .all(|pair| pair[0].connection < pair[1].connection || pair[0].sequence < pair[1].sequence);
     assert!(order, "{received:?}");
+    link
 }
 
 /// A body that does not end its episodes soon.
@@ -153,7 +161,7 @@ fn peer() -> Peer {
     Peer::listen(Box::new(Still(Drift::new(DT_S))))
 }
 
-struct Still(Drift);
+pub struct Still(pub Drift);
 
 impl Body for Still {
     fn spec(&self) -> &tectum_control::body::BodySpec {

@@ -10,6 +10,7 @@ use tectum_control::message::{Array, Message};
 use tectum_control::run_folder;
 use tectum_control::scenario::Scenario;
 
+use crate::em_brain::frame;
 use crate::gymnasium::{python, root};
 
 fn page() -> String {
@@ -84,15 +85,14 @@ fn the_bytes_of_the_page_are_those_of_the_messages() {
         .into_iter()
         .filter_map(bytes)
         .collect();
-    let expected = [
+    let messages = [
         Message::new("hello", 0).with("protocol", 1),
         Message::new("action", 7)
             .with_array("action", &Array::of_f32(&[0.5]))
             .with("safe", false)
             .with("answers", 5),
     ];
-    assert_eq!(
-        shown,
-        expected.map(|message| message.to_bytes().expect("short"))
-    );
+    let messages = messages.map(|message| message.to_bytes().expect("short"));
+    let expected = [b"0.75*1C\n".to_vec(), frame(1, &[0.5, -2.0])];
+    assert_eq!(shown, [&expected[..], &messages[..]].concat());
 }

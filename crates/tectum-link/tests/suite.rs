@@ -1,5 +1,6 @@
 //! The integration tests, in one program.
 
+mod em_brain;
 mod faulty_network;
 mod gymnasium;
 mod lockstep;
@@ -12,4 +13,6 @@ mod real_time;
 mod remote_policy;
 mod robots_page;
 mod scenarios;
+#[cfg(unix)]
+mod serial;
 mod serving;
