@@ -12,6 +12,10 @@ use crate::socket::{Frame, Socket};
 
 /// What a body delivers.
 #[derive(Debug)]
+#[cfg_attr(
+    not(unix),
+    allow(dead_code, reason = "serial ports make messages and unreadable lines")
+)]
 pub(crate) enum Incoming {
     /// The bytes of a message.
     Content(Bytes),

@@ -13,12 +13,12 @@ use tectum_control::scenario::Scenario;
 use crate::em_brain::frame;
 use crate::gymnasium::{python, root};
 
-fn page() -> String {
+pub fn page() -> String {
     std::fs::read_to_string(root().join("docs/robots.md")).expect("the page")
 }
 
 /// The blocks of a language.
-fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
+pub fn blocks<'p>(page: &'p str, language: &str) -> Vec<&'p str> {
     let begin = format!("```{language}\n");
     page.split(&begin)
         .skip(1)

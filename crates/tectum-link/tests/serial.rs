@@ -28,6 +28,7 @@ use tectum_link::{LinkSettings, Reach, RemoteBody, SerialSettings};
 
 use crate::peer::{Drift, Received};
 use crate::real_time::{ACTION, DT_S, Periods, SAFE, Still, check_counts, run_loop};
+use crate::robots_page::{blocks, page};
 
 /// What a machine is to do, from the test.
 enum Order {
@@ -475,6 +476,39 @@ fn a_scenario_runs_on_a_port_and_is_repeated_from_its_recording() {
     }
     let repeated = repeat(&folder, None, &mut tectum::WorkProgress::ignore).expect("repeated");
     assert_eq!((repeated.ticks, repeated.found), (100, repeated.expected));
+}
+
+#[test]
+fn the_scenario_of_the_page_runs_on_a_port() {
+    tectum_link::register().expect("once or again");
+    let page = page();
+    let mut texts = blocks(&page, "toml").into_iter();
+    let text = texts.find(|text| text.contains("serial = "));
+    let machine = Machine::start(still(), true);
+    let path = machine.path.display().to_string();
+    let text = text.expect("on the page").replace("/dev/ttyUSB0", &path);
+    // A busy machine may schedule a thread late.
+    let text = text.replace("period = 0.02\n", "period = 0.02\nwait = 60\n");
+    let mut scenario = Scenario::parse(&text, "machine.toml", "machine").expect("valid");
+    scenario.set_seconds(1.0).expect("positive");
+    let runs = tempfile::tempdir().expect("writable");
+    let cpu = Device::open("cpu").expect("always");
+    let summary = run_folder::run(&scenario, runs.path(), &cpu, &mut |_| {
+        ControlFlow::Continue(())
+    })
+    .expect("it runs");
+    drop(scenario);
+    let link = summary.link.expect("a machine");
+    assert_eq!((summary.ticks, link.counts.unreadable_messages), (50, 0));
+    assert!(
+        link.fresh_periods > 0 && link.counts.actions > 0,
+        "{link:?}"
+    );
+    let received = machine.received();
+    assert!(
+        received.iter().all(|action| action.numbers == [0.0]),
+        "{received:?}"
+    );
 }
 
 #[test]

@@ -47,6 +47,8 @@ const VERSION: f32 = 1.0;
 const CAPABILITIES: f32 = 15.0;
 /// How long a client may take for its handshake, and to read an answer.
 const LIMIT: Duration = Duration::from_secs(5);
+/// A robot that sends nothing for this long is gone: the protocol has no pings.
+const IDLE: Duration = Duration::from_secs(60);
 
 /// Where and how the robots of em-brain are served.
 #[derive(Debug, Clone)]
@@ -253,7 +255,9 @@ impl EmBrain {
         let mut session = desk.start_session(permit);
         let (mut rate, begin) = (Rate::new(desk.max_rate), Instant::now());
         for cycle in 1_u64.. {
-            let Some(frame) = robot.receive().await? else {
+            let frame = tokio::time::timeout(IDLE, robot.receive()).await;
+            let frame = frame.map_err(|_| End::Silent(Some("no frame within 60 s".to_owned())))?;
+            let Some(frame) = frame? else {
                 return Ok(());
             };
             let arrived = Instant::now();
