@@ -20,5 +20,7 @@ mod receipts;
 mod replay;
 mod results;
 mod rig;
+#[cfg(all(feature = "link", unix))]
+mod robots_page;
 mod spiking;
 mod train;
