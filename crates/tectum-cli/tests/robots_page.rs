@@ -74,12 +74,13 @@ fn one_contract_drives_a_scene_and_a_body_in_another_process() {
     let section = page.split(HEADING).nth(1).expect("the walk");
     let section = section.split("\n## ").next().expect("its text");
     let place = tempfile::tempdir().expect("writable");
-    let (mut peers, mut port, mut commands) = (Vec::new(), None, 0);
+    let (mut peers, mut commands) = (Vec::new(), 0);
+    let mut port: Option<String> = None;
     for block in blocks(section) {
         if block.language == "toml" {
             let name = block.before.split('`').nth(1).expect("the name of a file");
             let text = match &port {
-                Some(port) => block.text.replace("9000", port),
+                Some(port) => block.text.replace("9000", port.as_str()),
                 None => block.text,
             };
             std::fs::write(place.path().join(name), text).expect("writable");
