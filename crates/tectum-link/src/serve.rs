@@ -20,7 +20,7 @@
 
 mod computing;
 pub(crate) mod openpi;
-mod rate;
+pub(crate) mod rate;
 mod session;
 
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,7 @@
 //! The integration tests, in one program.
 
 mod faulty_network;
+mod feagi;
 mod gymnasium;
 mod lockstep;
 mod openpi;
