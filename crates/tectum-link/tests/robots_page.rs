@@ -10,6 +10,7 @@ use tectum_control::message::{Array, Message};
 use tectum_control::run_folder;
 use tectum_control::scenario::Scenario;
 
+use crate::feagi::agent::{container, voxels};
 use crate::gymnasium::{python, root};
 
 fn page() -> String {
@@ -91,8 +92,8 @@ fn the_bytes_of_the_page_are_those_of_the_messages() {
             .with("safe", false)
             .with("answers", 5),
     ];
-    assert_eq!(
-        shown,
-        expected.map(|message| message.to_bytes().expect("short"))
-    );
+    // An agent of FEAGI comes first.
+    let agent = container(0, &[0; 8], &voxels(b"iseen___", &[([2, 0, 0], 1.5)]));
+    let messages = expected.map(|message| message.to_bytes().expect("short"));
+    assert_eq!(shown, [&[agent], &messages[..]].concat());
 }
