@@ -521,6 +521,7 @@ mod tests {
                 fallback: false,
                 terminated: false,
                 timing: None,
+                link: None,
             };
             recorder.push(&record).expect("in memory");
         }
