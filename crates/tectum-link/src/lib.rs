@@ -65,6 +65,7 @@ pub mod feagi;
 #[cfg(test)]
 mod fuzz;
 mod handshake;
+mod incoming;
 mod io_thread;
 mod link;
 mod mailbox;

@@ -17,6 +17,7 @@ use tokio::sync::mpsc;
 use tokio_tungstenite::tungstenite::Bytes;
 
 use crate::handshake::{Introduction, Stated};
+use crate::incoming::Incoming;
 use crate::io_thread::IoThread;
 use crate::mailbox::{Mailbox, Outgoing};
 use crate::serial::SerialSettings;
@@ -24,7 +25,7 @@ use crate::serial::SerialSettings;
 use crate::serial::port::SerialPort;
 use crate::server::{BoundedListener, bind, refusal};
 use crate::socket::{MAX_MESSAGE, Socket};
-use crate::transport::{Incoming, Transport};
+use crate::transport::Transport;
 use crate::{Address, Token, client, token};
 
 /// Time between two pings, in real time.

@@ -153,7 +153,7 @@ struct Shared {
 }
 
 enum Source {
-    Live(Live),
+    Live(Box<Live>),
     /// A run folder, whose recording replaces the body.
     Recorded(PathBuf),
 }
@@ -178,7 +178,7 @@ impl RemoteSettings {
             let checked = settings.stated.check(&known.spec);
             checked.map_err(|error| error.at(format_args!("body {name}")))?;
             let spare = Mutex::new(None);
-            let source = Source::Live(Live { settings, spare });
+            let source = Source::Live(Box::new(Live { settings, spare }));
             return Ok(Self::of(
                 name,
                 keys,
@@ -197,7 +197,7 @@ impl RemoteSettings {
             settings,
             spare: Mutex::new(Some(body)),
         };
-        Ok(Self::of(name, keys, spec, &peer, Source::Live(live)))
+        Ok(Self::of(name, keys, spec, &peer, Source::Live(Box::new(live))))
     }
 
     fn of(name: &str, keys: Table, spec: BodySpec, peer: &str, source: Source) -> Self {
@@ -266,7 +266,7 @@ impl PlantSettings for RemoteSettings {
                 let replay = Replay::open(folder, shared.spec.clone())?;
                 return Ok(Box::new(replay));
             }
-            Source::Live(live) => live,
+            Source::Live(live) => &**live,
         };
         let spare = spare.lock().unwrap_or_else(PoisonError::into_inner).take();
         let body = match spare {

@@ -77,9 +77,9 @@ impl Token {
 /// Compares all bytes of both, whatever the first difference is.
 pub(crate) fn is_same(shown: &[u8], expected: &[u8]) -> bool {
     let mut difference = shown.len() ^ expected.len();
-    for place in 0..expected.len() {
-        let byte = shown.get(place).copied().unwrap_or(0);
-        difference |= usize::from(black_box(byte ^ expected[place]));
+    for (place, byte) in expected.iter().enumerate() {
+        let other = shown.get(place).copied().unwrap_or(0);
+        difference |= usize::from(black_box(other ^ byte));
     }
     black_box(difference) == 0
 }

@@ -140,7 +140,8 @@ fn environments_over_a_socket_have_the_bits_of_environments_in_python() {
         println!("skipped: python with gymnasium, msgpack and websockets is absent: remote bodies");
         return;
     };
-    let cases: [(&str, f64, fn(&[f32]) -> f32); 2] = [
+    type Law = fn(&[f32]) -> f32;
+    let cases: [(&str, f64, Law); 2] = [
         ("Pendulum-v1", 30.0, |seen| -8.0 * seen[1] - seen[2]),
         ("CartPole-v1", 20.0, |seen| seen[2] + 0.5 * seen[3]),
     ];

@@ -87,6 +87,10 @@ impl OwnedTickRecord {
     }
 }
 
+#[expect(
+    clippy::large_enum_variant,
+    reason = "nearly all are periods, and the queue owns their memory"
+)]
 enum Message {
     Tick(OwnedTickRecord),
     Snapshot(Snapshot),

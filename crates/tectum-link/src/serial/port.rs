@@ -17,8 +17,8 @@ use tokio::io::unix::AsyncFd;
 use super::SerialSettings;
 use super::line::{Line, LineDecoder, encode};
 use crate::handshake::Introduction;
+use crate::incoming::Incoming;
 use crate::mailbox::Mailbox;
-use crate::transport::Incoming;
 
 /// What a rate may differ from the one that was set, as a fraction: a byte is read wrong at 5 %.
 const MAX_RATE_ERROR: f64 = 0.03;

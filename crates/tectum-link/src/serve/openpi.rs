@@ -157,7 +157,7 @@ fn set(
     let channel = &body.observation[place];
     let is_number = !channel.is_array() && matches!(elements.shape[..], [] | [1]);
     let is_array = elements.shape == channel.shape && elements.element == channel.element;
-    if !is_number && !(channel.is_array() && is_array) {
+    if !(is_number || channel.is_array() && is_array) {
         return Err(Error::data(format!(
             "key {key:?} has the shape {:?} of {}, needs {:?} of {}",
             elements.shape,
