@@ -1,5 +1,7 @@
 //! `tectum serve`: a brain that answers the observations of other programs.
 
+mod genome;
+
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -10,6 +12,7 @@ use tectum::{Device, Error, Receipt, Result};
 use tectum_control::scenario::Scenario;
 use tectum_link::{Address, EmBrainSettings, ServeCounts, ServeSettings, Served, Server, Token};
 
+use self::genome::GenomeArgs;
 use crate::count::counted;
 use crate::interrupt::Interrupt;
 use crate::messages;
@@ -18,16 +21,19 @@ use crate::table::{print_json, report, table};
 use crate::threads::ThreadsArgs;
 use crate::workload::Workload;
 
+/// The address of scenarios.
+const LISTEN: &str = "ws://127.0.0.1:8000";
 /// How often the command looks for Ctrl-C.
 const POLL: Duration = Duration::from_millis(20);
 
 /// Serves a brain: other programs send observations over WebSocket and receive actions.
 ///
 /// An unchanged openpi-client works; docs/robots.md has the protocol. Each client has a brain of
-/// its own. Ctrl-C ends the server and prints its receipt.
+/// its own. A genome runs once, in real time, and unchanged agents of FEAGI write its input areas and
+/// read its output areas. Ctrl-C ends the server and prints its receipt.
 #[derive(Args)]
 pub struct ServeArgs {
-    /// A scenario, or a file: a policy (.onnx), a plant (.plant) whose regulator is served.
+    /// A scenario, or a file: a policy (.onnx), a plant (.plant) with its regulator, a genome (.json).
     scenario: String,
     /// The body that the brain is made for, by its name; no body is stepped.
     #[arg(long)]
@@ -38,9 +44,9 @@ pub struct ServeArgs {
     /// The contract of a policy, if it is neither next to the file nor in its metadata.
     #[arg(long, value_name = "FILE.toml")]
     contract: Option<String>,
-    /// Where to listen; an address of other machines needs a token.
-    #[arg(long, value_name = "ADDRESS", default_value = "ws://127.0.0.1:8000")]
-    listen: String,
+    /// Where to listen; ws://127.0.0.1:8000 if not given. One of other machines needs a token.
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<String>,
     /// The file with the token that clients must show; else the variable TECTUM_TOKEN, if it is set.
     #[arg(long, value_name = "FILE")]
     token_file: Option<PathBuf>,
@@ -66,6 +72,8 @@ pub struct ServeArgs {
     #[arg(long, default_value = "auto")]
     device: String,
     #[command(flatten)]
+    genome: GenomeArgs,
+    #[command(flatten)]
     threads: ThreadsArgs,
     #[command(flatten)]
     receipt: ReceiptArgs,
@@ -81,14 +89,26 @@ pub struct ServeArgs {
 /// machines reach without a token.
 pub fn serve(args: &ServeArgs) -> Result<()> {
     args.threads.apply()?;
+    let path = Path::new(&args.scenario);
+    let kind = Workload::of(path)?;
+    if kind == Workload::Genome {
+        return genome::serve(path, args);
+    }
+    if let Some(option) = args.genome.given() {
+        return Err(Error::invalid(format!(
+            "serve {}: {option} is an option of genomes; it is {}",
+            args.scenario,
+            kind.name()
+        )));
+    }
     let settings = ServeSettings {
         token: Token::find(args.token_file.as_deref())?,
         max_sessions: usize::from(args.clients),
         max_rate: args.rate,
         em_brain: em_brain(args),
-        ..ServeSettings::new(Address::parse(&args.listen)?)
+        ..ServeSettings::new(Address::parse(args.listen.as_deref().unwrap_or(LISTEN))?)
     };
-    let scenario = scenario(args)?;
+    let scenario = scenario(args, kind)?;
     let device = match args.device.as_str() {
         "auto" => None,
         id => Some(Device::open(id)?),
@@ -103,9 +123,7 @@ pub fn serve(args: &ServeArgs) -> Result<()> {
             .iter()
             .for_each(|address| messages::note(format_args!("telemetry at {address}")));
     }
-    while !interrupt.is_raised() {
-        std::thread::sleep(POLL);
-    }
+    wait(&interrupt, || true);
     let (counts, receipt) = (server.counts(), server.receipt());
     drop(server);
     args.receipt.save(&receipt)?;
@@ -126,11 +144,37 @@ fn em_brain(args: &ServeArgs) -> Option<EmBrainSettings> {
     })
 }
 
+impl ServeArgs {
+    /// The first option that was given of those that genomes do not take.
+    fn scenario_option(&self) -> Option<&'static str> {
+        let given = [
+            ("--body", self.body.is_some()),
+            ("--brain", self.brain.is_some()),
+            ("--contract", self.contract.is_some()),
+            ("--listen", self.listen.is_some()),
+            ("--em-brain", self.em_brain.is_some()),
+        ];
+        let mut given = given.into_iter();
+        given.find_map(|(name, is_given)| is_given.then_some(name))
+    }
+}
+
+/// Waits for Ctrl-C, or until what is served has ended.
+fn wait(interrupt: &Interrupt, is_running: impl Fn() -> bool) {
+    while is_running() && !interrupt.is_raised() {
+        std::thread::sleep(POLL);
+    }
+}
+
+/// A row of the summary.
+fn row(name: &str, value: String) -> Vec<String> {
+    vec![name.to_owned(), value]
+}
+
 /// The scenario with the command line's changes.
-fn scenario(args: &ServeArgs) -> Result<Scenario> {
-    let path = Path::new(&args.scenario);
+fn scenario(args: &ServeArgs, kind: Workload) -> Result<Scenario> {
     let refused = |what: &str| Err(Error::invalid(format!("serve {}: {what}", args.scenario)));
-    let mut scenario = match (Workload::of(path)?, &args.body) {
+    let mut scenario = match (kind, &args.body) {
         (Workload::Scenario, _) => Scenario::open(&args.scenario)?,
         (Workload::Plant, None) => Scenario::of_plant(&args.scenario)?,
         (Workload::Policy, Some(body)) => Scenario::of_policy(&args.scenario, body)?,
@@ -140,11 +184,6 @@ fn scenario(args: &ServeArgs) -> Result<Scenario> {
             );
         }
         (Workload::Plant, Some(_)) => return refused("a plant is the body itself, without --body"),
-        (Workload::Genome, _) => {
-            return refused(
-                "a scenario states which areas of a genome are sensors and motors: [brain] genome = …",
-            );
-        }
         (kind, _) => {
             return refused(&format!(
                 "it is {}, which answers no observations",
@@ -166,7 +205,6 @@ fn scenario(args: &ServeArgs) -> Result<Scenario> {
 }
 
 fn text(counts: &ServeCounts, receipt: &Receipt) -> String {
-    let row = |name: &str, value: String| vec![name.to_owned(), value];
     let latency = &receipt.latency_ms;
     let rows = [
         row("clients", counted(counts.sessions, "client")),

@@ -5,12 +5,15 @@ use std::net::IpAddr;
 
 use tectum::{Error, Result};
 
-/// The scheme of addresses.
+/// The scheme of WebSocket.
 const SCHEME: &str = "ws://";
+/// The scheme of sockets of ZeroMQ.
+const TCP_SCHEME: &str = "tcp://";
 
-/// An address `ws://HOST:PORT`, with a path if there is one.
+/// An address `ws://HOST:PORT`, with a path if there is one, or `tcp://HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
+    scheme: &'static str,
     host: String,
     port: u16,
     path: String,
@@ -31,14 +34,42 @@ impl Address {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self> {
+        Self::of_scheme(SCHEME, text)
+    }
+
+    /// Reads an address of a socket of ZeroMQ, `tcp://HOST:PORT`.
+    ///
+    /// # Errors
+    /// `Invalid` for another scheme, an empty host, a port that is missing or no number, or a path.
+    ///
+    /// # Example
+    /// ```
+    /// use tectum_link::Address;
+    /// assert!(Address::parse_tcp("tcp://127.0.0.1:30001")?.is_loopback());
+    /// assert!(Address::parse_tcp("tcp://127.0.0.1").is_err());
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn parse_tcp(text: &str) -> Result<Self> {
+        let address = Self::of_scheme(TCP_SCHEME, text)?;
+        // An address is printed as it is read, unless a part of it was missing.
+        match address.path == "/" && !text.ends_with('/') && address.to_string() == text {
+            true => Ok(address),
+            false => Err(Error::invalid(format!(
+                "address {text:?}: it is not a host and a port; {TCP_SCHEME}HOST:PORT is needed"
+            ))),
+        }
+    }
+
+    fn of_scheme(scheme: &'static str, text: &str) -> Result<Self> {
         let refused = |reason: &str| {
             Error::invalid(format!(
-                "address {text:?}: {reason}; ws://HOST:PORT is needed"
+                "address {text:?}: {reason}; {scheme}HOST:PORT is needed"
             ))
         };
-        let rest = text
-            .strip_prefix(SCHEME)
-            .ok_or_else(|| refused("its scheme is not ws"))?;
+        let rest = text.strip_prefix(scheme).ok_or_else(|| {
+            let name = scheme.trim_end_matches("://");
+            refused(&format!("its scheme is not {name}"))
+        })?;
         let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));
         let (host, port) = match authority.rsplit_once(':') {
             Some((host, port)) if !port.contains(']') => {
@@ -58,6 +89,7 @@ impl Address {
             return Err(refused("its path has characters that a URL does not have"));
         }
         Ok(Self {
+            scheme,
             host: host.to_owned(),
             port,
             path: path.to_owned(),
@@ -89,11 +121,16 @@ pub(crate) fn is_loopback_host(host: &str) -> bool {
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { host, port, path } = self;
+        let Self {
+            scheme,
+            host,
+            port,
+            path,
+        } = self;
         let path = if path == "/" { "" } else { path };
         match host.contains(':') {
-            true => write!(f, "{SCHEME}[{host}]:{port}{path}"),
-            false => write!(f, "{SCHEME}{host}:{port}{path}"),
+            true => write!(f, "{scheme}[{host}]:{port}{path}"),
+            false => write!(f, "{scheme}{host}:{port}{path}"),
         }
     }
 }
@@ -132,6 +169,29 @@ mod tests {
             "ws://a@b:1",
         ] {
             assert!(Address::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn sockets_of_zeromq_have_a_host_and_a_port() {
+        for text in [
+            "tcp://127.0.0.1:30001",
+            "tcp://[::1]:5558",
+            "tcp://0.0.0.0:0",
+        ] {
+            let address = Address::parse_tcp(text).expect(text);
+            assert_eq!(address.to_string(), text);
+        }
+        for text in [
+            "ws://127.0.0.1:1",
+            "tcp://127.0.0.1",
+            "tcp://*:5558",
+            "tcp://a:1/",
+            "tcp://a:1/b",
+            "ipc:///tmp/a",
+        ] {
+            let error = Address::parse_tcp(text).expect_err(text).to_string();
+            assert!(error.ends_with("tcp://HOST:PORT is needed"), "{error}");
         }
     }
 }

@@ -2,8 +2,9 @@
 //!
 //! Any robot or simulator that sends observations and accepts actions is a body of a scenario
 //! ([`RemoteBody`], `[body] remote = "ws://…"` or `listen = "ws://…"`), and any brain of a scenario
-//! answers the observations of other programs ([`Server`]). `docs/robots.md` has the protocol byte
-//! by byte; its messages are those of [`tectum_control::message`].
+//! answers the observations of other programs ([`Server`]). Agents of FEAGI write and read
+//! the areas of a genome ([`feagi`]). `docs/robots.md` has the protocols byte by byte; the messages
+//! of ours are those of [`tectum_control::message`].
 //!
 //! # Data flow
 //!
@@ -53,12 +54,14 @@
 //! | a machine on a serial port that stalls, sends garbage or is unplugged | `tests/serial.rs` |
 //! | an unchanged `openpi-client` is answered | `tests/openpi.rs` |
 //! | a robot of em-brain: each answer in step, late ones never, its limits | `tests/em_brain.rs` |
+//! | an unchanged agent of FEAGI registers, sends sensors and receives motors; firings are those of a direct run | `tests/feagi.rs` |
 //! | tokens, origins, sizes, rates and numbers of clients | `tests/serving.rs` |
 
 mod address;
 #[cfg(feature = "bench")]
 mod bench;
 mod client;
+pub mod feagi;
 #[cfg(test)]
 mod fuzz;
 mod handshake;

@@ -21,7 +21,7 @@
 mod computing;
 pub(crate) mod em_brain;
 pub(crate) mod openpi;
-mod rate;
+pub(crate) mod rate;
 mod session;
 
 use std::sync::{Arc, Mutex, PoisonError};

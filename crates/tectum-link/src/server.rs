@@ -125,6 +125,13 @@ pub(crate) struct Counted {
     _permit: OwnedSemaphorePermit,
 }
 
+impl Counted {
+    /// The address of this machine that the other side has connected to.
+    pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
+        self.stream.local_addr()
+    }
+}
+
 impl AsyncRead for Counted {
     fn poll_read(
         mut self: Pin<&mut Self>,

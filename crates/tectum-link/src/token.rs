@@ -52,6 +52,11 @@ impl Token {
             .map_err(|error| error.at(path.display()))
     }
 
+    /// The secret, for protocols that show it in another form.
+    pub(crate) fn secret(&self) -> &str {
+        &self.0
+    }
+
     /// The value of the header `Authorization`.
     pub(crate) fn header(&self) -> String {
         format!("{}{}", SCHEMES[0], self.0)
@@ -70,7 +75,7 @@ impl Token {
 }
 
 /// Compares all bytes of both, whatever the first difference is.
-fn is_same(shown: &[u8], expected: &[u8]) -> bool {
+pub(crate) fn is_same(shown: &[u8], expected: &[u8]) -> bool {
     let mut difference = shown.len() ^ expected.len();
     for place in 0..expected.len() {
         let byte = shown.get(place).copied().unwrap_or(0);

@@ -2,6 +2,7 @@
 
 mod em_brain;
 mod faulty_network;
+mod feagi;
 mod gymnasium;
 mod lockstep;
 mod openpi;

@@ -2,7 +2,7 @@
 
 /// Allows a number of messages per second on average, and as many at once.
 #[derive(Debug, Clone)]
-pub(super) struct Rate {
+pub(crate) struct Rate {
     per_s: f64,
     /// Messages that are allowed now.
     allowed: f64,

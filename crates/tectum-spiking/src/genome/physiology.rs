@@ -13,6 +13,9 @@ pub struct Physiology {
     /// Duration of a burst in seconds (`simulation_timestep`, formerly `burst_delay`); 0.1, as in
     /// the reference, if missing.
     pub timestep_s: f64,
+    /// Whether the file states the duration of a burst.
+    #[serde(skip)]
+    pub states_timestep: bool,
     /// The window of coincidence for plasticity, in bursts.
     pub plasticity_queue_depth: u16,
     /// The precision that the genome was made for, such as `fp32`; has no effect.
@@ -57,7 +60,7 @@ impl Physiology {
                 warnings.add(format!("physiology: key {} is unknown", quoted(key)));
             }
         }
-        let timestep_s = match (
+        let stated = match (
             timestep(fields, "simulation_timestep")?,
             timestep(fields, "burst_delay")?,
         ) {
@@ -66,10 +69,11 @@ impl Physiology {
                     "physiology: simulation_timestep and burst_delay differ",
                 ));
             }
-            (new, old) => new.or(old).unwrap_or(DEFAULT_TIMESTEP_S),
+            (new, old) => new.or(old),
         };
         Ok(Self {
-            timestep_s,
+            timestep_s: stated.unwrap_or(DEFAULT_TIMESTEP_S),
+            states_timestep: stated.is_some(),
             plasticity_queue_depth: queue_depth(fields)?,
             quantization_precision: precision(fields)?,
         })

@@ -401,6 +401,7 @@ fn physiology_and_regions_are_read() {
         *genome.physiology(),
         Physiology {
             timestep_s: 0.0125,
+            states_timestep: true,
             plasticity_queue_depth: 7,
             quantization_precision: Some("fp32".to_owned())
         }
