@@ -17,14 +17,14 @@
 //! The thread of bursts never waits for a socket. Each sensor frame is used in one burst, the next
 //! one, and then it is gone, as in FEAGI; a later frame of the same agent replaces it before that,
 //! and frames of several agents add up. A subscriber that does not read loses frames. Without
-//! agents, bursts go on without input.
+//! agents, bursts continue without input.
 //!
 //! # Differences from FEAGI
 //!
 //! The released client, `feagi-rust-py-libs` 0.0.120, is what is measured against; where public
 //! source of February 2026 (`feagi-core` 44cc7a7) differs, both work.
 //!
-//! - FEAGI drops voxels of unknown areas and coordinates without a word, and here the frame is
+//! - FEAGI drops voxels of unknown areas and coordinates silently, and here the frame is
 //!   refused whole, counted, and its area is named in the log. Sensors write to input areas only.
 //! - All motor areas go to every agent that receives motors. FEAGI selects them by the devices that
 //!   an agent registers (`agent_configuration`, answered with `heart_beat` and not used here), and
@@ -73,15 +73,14 @@ use crate::socket::MAX_MESSAGE;
 use crate::{Address, Token};
 
 #[cfg(test)]
-pub(crate) use self::areas::tests::areas as test_areas;
-#[cfg(test)]
-pub(crate) use self::container::{AgentId, Container, IdSize, write as write_container};
-#[cfg(test)]
-pub(crate) use self::message::{Registration, Request};
-#[cfg(test)]
-pub(crate) use self::voxels::write as write_voxels;
-#[cfg(test)]
-pub(crate) use self::zmtp::{encode as encode_frames, tests::received as received_frames};
+pub(crate) use self::{
+    areas::tests::areas as test_areas,
+    container::{AgentId, Container, IdSize, write as write_container, write_json},
+    message::Request,
+    message::tests::{REGISTRATION, is_supported},
+    voxels::write as write_voxels,
+    zmtp::{encode as encode_frames, tests::received as received_frames},
+};
 
 /// The bursts per second of a genome that states no duration of a burst.
 pub const DEFAULT_BURSTS_PER_S: f64 = 30.0;
@@ -251,7 +250,7 @@ pub struct Counts {
     pub refused_frames: u64,
     /// Requests that were refused for their form.
     pub refused_requests: u64,
-    /// Connections that were ended: nobody is registered for them, or their bytes are wrong.
+    /// Connections that were ended: no agent is registered for them, or their bytes are wrong.
     pub refused_connections: u64,
     /// Motor frames that were sent, over all agents.
     pub motor_frames: u64,
@@ -264,7 +263,7 @@ pub struct Counts {
 pub struct Report {
     /// All counts.
     pub counts: Counts,
-    /// From the deadline of a burst until its motor frame was handed to the thread of sockets.
+    /// From the deadline of a burst until its motor frame is ready for the sockets.
     pub burst_latency_ms: Latency,
     /// Device, code, time of bursts on the device, and the two above.
     pub receipt: Receipt,

@@ -6,6 +6,7 @@
 use tectum_control::body::{ActionChannel, BodySpec, ObservationChannel};
 use tectum_control::message::{Array, ElementType, Message};
 
+use crate::feagi;
 use crate::handshake::{self, Introduction};
 use crate::mailbox::Mailbox;
 use crate::scenario::file;
@@ -42,6 +43,10 @@ const WORDS: &[&str] = &[
     "arm",
     "ROBO",
     "\r\n",
+    "heart_beat",
+    "agent_registration",
+    "requested_capabilities",
+    "iseen_  ",
 ];
 
 fn camera() -> BodySpec {
@@ -182,5 +187,63 @@ fn frames_of_em_brain_are_read_or_refused() {
             true
         }
         _ => false,
+    });
+}
+
+/// A container with a structure, with an id of 8 or 48 bytes.
+fn container(size: feagi::IdSize, structure: &[u8]) -> Vec<u8> {
+    feagi::write_container(3, &feagi::AgentId::blank(size), structure)
+}
+
+#[test]
+fn sensor_frames_of_agents_are_read_or_refused() {
+    let areas = feagi::test_areas();
+    let voxels = [([3, 0, 2], 0.5), ([0, 0, 1], -1.0)];
+    let structure = feagi::write_voxels(&[(*b"iseen___", voxels.to_vec()), (*b"iseen_  ", vec![])]);
+    let seeds = [feagi::IdSize::Long, feagi::IdSize::Short].map(|size| container(size, &structure));
+    understood(seeds.to_vec(), |input| {
+        let Ok(frame) = feagi::Container::parse(input) else {
+            return false;
+        };
+        let Ok(injections) = areas.injections(&frame) else {
+            return false;
+        };
+        // What is understood can be injected as it is.
+        let ascends = injections.windows(2).all(|pair| pair[0].0 < pair[1].0);
+        let is_in_range = |(neuron, amount): &(u32, f32)| {
+            *neuron < 24 && amount.abs() <= areas.max_injected()
+        };
+        assert!(ascends && injections.iter().all(is_in_range));
+        true
+    });
+}
+
+#[test]
+fn requests_of_agents_are_read_or_refused() {
+    let documents = [
+        "\"heart_beat\"",
+        feagi::REGISTRATION,
+        r#"{"agent_registration":{"client_request_deregistration":{"reason":null}}}"#,
+        r#"{"agent_configuration":{"AgentConfigurationDetails":{"feedbacks":[[]]}}}"#,
+    ];
+    let seeds = documents.map(|document| {
+        let structure = feagi::write_json(document);
+        container(feagi::IdSize::Short, &structure)
+    });
+    understood(seeds.to_vec(), |input| {
+        feagi::Container::parse(input)
+            .and_then(|container| feagi::Request::of(&container))
+            .is_ok_and(|request| feagi::is_supported(&request))
+    });
+}
+
+#[test]
+fn frames_of_zeromq_are_read_or_refused() {
+    let long = [7; 300];
+    let message = feagi::encode_frames(&[b"", &long, b"a"]);
+    let ready = b"\x04\x19\x05READY\x0bSocket-Type\0\0\0\x03SUB".to_vec();
+    understood(vec![message, ready], |input| {
+        let received = feagi::received_frames(input, 1000);
+        received.is_ok_and(|received| !received.is_empty())
     });
 }

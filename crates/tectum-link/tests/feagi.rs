@@ -158,7 +158,7 @@ fn an_agent_that_is_silent_is_deregistered_and_registers_again() {
 }
 
 #[test]
-fn an_agent_that_is_gone_is_replaced_by_itself_and_bursts_go_on() {
+fn an_agent_that_is_gone_is_replaced_by_itself_and_bursts_continue() {
     let server = serve(&genome(), |settings| settings.max_agents = 1);
     for round in 1..=3u64 {
         // The first registration after an end may come before that end.

@@ -1,7 +1,7 @@
 //! Who is registered, and which connection is whose.
 //!
 //! An agent opens its connections for sensors and motors right after its registration, and they
-//! name nobody: the released client sends sensors without its id. A connection belongs to the agent
+//! name no agent: the released client sends sensors without its id. A connection belongs to the agent
 //! of the same address that registered last and has none of its kind.
 
 use std::hash::{BuildHasher, RandomState};
@@ -206,7 +206,7 @@ impl Agents {
     }
 }
 
-/// Bytes that nobody can guess: the standard library's keys are from the operating system.
+/// Bytes that cannot be guessed: the standard library's keys are from the operating system.
 fn random() -> [u8; 48] {
     let mut bytes = [0; 48];
     for (number, chunk) in bytes.chunks_mut(8).enumerate() {

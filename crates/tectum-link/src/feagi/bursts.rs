@@ -28,7 +28,7 @@ pub(super) struct Bursts {
 #[derive(Debug, Clone)]
 pub(super) struct Outcome {
     pub receipt: Receipt,
-    /// From a burst's deadline to the hand-over of its motor frame.
+    /// From a burst's deadline until its motor frame is ready for the sockets.
     pub latency_ms: Latency,
 }
 

@@ -215,7 +215,7 @@ mod tests {
     ];
 
     #[test]
-    fn both_sizes_of_ids_are_told_apart_by_the_lengths() {
+    fn the_lengths_show_the_size_of_the_id() {
         let long: Vec<u8> = [&SHORT[..4], &[9; 48], &SHORT[12..]].concat();
         for (bytes, size, id) in [
             (&SHORT[..], IdSize::Short, vec![1, 2, 3, 4, 5, 6, 7, 8]),

@@ -212,7 +212,7 @@ impl Reply {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+pub(crate) mod tests {
     use super::*;
     use crate::feagi::container::{Structure, write_json};
 
@@ -230,6 +230,16 @@ pub(super) mod tests {
             agent: AgentId::blank(IdSize::Long),
             structures: vec![structure],
         })
+    }
+
+    /// Whether a request is no registration, or one that is supported.
+    pub(crate) fn is_supported(request: &Request) -> bool {
+        match request {
+            Request::AgentRegistration(RegistrationRequest::ClientRequestRegistration(own)) => {
+                own.check().is_ok() && own.token().len() == 32
+            }
+            _ => true,
+        }
     }
 
     pub(crate) fn registration(text: &str) -> Registration {
