@@ -13,21 +13,29 @@ struct Serving {
 
 impl Serving {
     fn start(place: &Path, arguments: &[&str]) -> Self {
+        let listen = ["--listen", "ws://127.0.0.1:0"];
+        Self::announced(place, &[arguments, &listen].concat(), "serving at ws://")
+    }
+
+    /// A server whose address follows a text in a line of its messages.
+    fn announced(place: &Path, arguments: &[&str], text: &str) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tectum"))
             .current_dir(place)
             .arg("serve")
             .args(arguments)
-            .args(["--listen", "ws://127.0.0.1:0"])
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .spawn()
             .expect("the command");
         let errors = child.stderr.take().expect("piped");
-        let mut line = String::new();
-        BufReader::new(errors).read_line(&mut line).expect("a line");
-        let address = line.trim().strip_prefix("serving at ws://");
+        let mut lines = BufReader::new(errors)
+            .lines()
+            .map(|line| line.expect("text"));
+        let line = lines.find(|line| line.starts_with(text));
+        let line = line.unwrap_or_else(|| panic!("{text:?} is missing"));
+        let address = line[text.len()..].split(';').next().unwrap_or_default();
         Self {
-            address: address.unwrap_or_else(|| panic!("{line}")).to_owned(),
+            address: address.trim().to_owned(),
             child,
         }
     }
@@ -84,9 +92,53 @@ fn a_server_answers_until_it_is_interrupted_and_prints_its_receipt() {
     );
 }
 
+/// A genome with an eye that moves an arm.
+const GENOME: &str = r#"{
+    "version": "2.1",
+    "blueprint": {
+        "iseen_": {"cortical_name": "eye", "group_id": "IPU", "block_boundaries": [4, 1, 1], "mp_charge_accumulation": false,
+                   "cortical_mapping_dst": {"omove_": [["block_to_block", [1, 1, 1], 3, false]]}},
+        "omove_": {"cortical_name": "arm", "group_id": "OPU", "block_boundaries": [4, 1, 1], "mp_charge_accumulation": false}
+    },
+    "neuron_morphologies": {"block_to_block": {"type": "vectors", "parameters": {"vectors": [[0, 0, 0]]}}},
+    "physiology": {"simulation_timestep": 0.01}
+}"#;
+
+#[cfg(unix)]
+#[test]
+fn a_genome_is_served_to_agents_until_it_is_interrupted() {
+    let place = tempfile::tempdir().expect("writable");
+    std::fs::write(place.path().join("brain.json"), GENOME).expect("writable");
+    let any = "tcp://127.0.0.1:0";
+    let mut arguments = vec!["brain.json", "--device", "cpu", "--receipt", "r.json"];
+    for socket in ["--control", "--sensors", "--motors"] {
+        arguments.extend([socket, any]);
+    }
+    let serving = Serving::announced(place.path(), &arguments, "agents register at tcp://");
+    let mut stream = TcpStream::connect(&serving.address).expect("it listens");
+    let mut greeting = [0; 12];
+    stream.read_exact(&mut greeting).expect("it speaks first");
+    assert_eq!(greeting, *b"\xff\0\0\0\0\0\0\0\0\x7f\x03\0");
+    let text = serving.end();
+    for row in ["bursts", "0 registered", "0 frames used", "0 frames sent"] {
+        assert!(text.contains(row), "{row}: {text}");
+    }
+    let receipt = std::fs::read_to_string(place.path().join("r.json")).expect("written");
+    let has = |text: &str| receipt.contains(text);
+    assert!(
+        has("\"feagi\"") && has("\"bursts_per_s\": 100.0"),
+        "{receipt}"
+    );
+    assert!(
+        has("brain.json") && has("\"missed_deadlines\""),
+        "{receipt}"
+    );
+}
+
 #[test]
 fn what_cannot_be_served_is_refused() {
     let place = tempfile::tempdir().expect("writable");
+    std::fs::write(place.path().join("brain.json"), GENOME).expect("writable");
     for (arguments, reason) in [
         (&["policy.onnx"][..], "policy.onnx"),
         (&["pendulum", "--listen", "ws://0.0.0.0:0"], "needs a token"),
@@ -103,6 +155,26 @@ fn what_cannot_be_served_is_refused() {
         (
             &["pendulum.plant", "--body", "rig"],
             "a plant is the body itself",
+        ),
+        (
+            &["brain.json", "--control", "tcp://0.0.0.0:0"],
+            "needs a token",
+        ),
+        (
+            &["brain.json", "--motors", "ipc:///tmp/motors"],
+            "tcp://HOST:PORT is needed",
+        ),
+        (
+            &["brain.json", "--body", "rig"],
+            "--body is an option of scenarios",
+        ),
+        (
+            &["brain.json", "--bursts-per-second", "0"],
+            "0 bursts per second",
+        ),
+        (
+            &["pendulum", "--bursts-per-second", "30"],
+            "--bursts-per-second is an option of genomes; it is a scenario",
         ),
     ] {
         let output = Command::new(env!("CARGO_BIN_EXE_tectum"))

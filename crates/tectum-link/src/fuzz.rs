@@ -210,9 +210,8 @@ fn sensor_frames_of_agents_are_read_or_refused() {
         };
         // What is understood can be injected as it is.
         let ascends = injections.windows(2).all(|pair| pair[0].0 < pair[1].0);
-        let is_in_range = |(neuron, amount): &(u32, f32)| {
-            *neuron < 24 && amount.abs() <= areas.max_injected()
-        };
+        let is_in_range =
+            |(neuron, amount): &(u32, f32)| *neuron < 24 && amount.abs() <= areas.max_injected();
         assert!(ascends && injections.iter().all(is_in_range));
         true
     });

@@ -1,6 +1,6 @@
 //! A genome that is served to agents of FEAGI.
 
-mod agent;
+pub mod agent;
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;

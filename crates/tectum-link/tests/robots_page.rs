@@ -11,6 +11,7 @@ use tectum_control::run_folder;
 use tectum_control::scenario::Scenario;
 
 use crate::em_brain::frame;
+use crate::feagi::agent::{container, voxels};
 use crate::gymnasium::{python, root};
 
 pub fn page() -> String {
@@ -93,6 +94,7 @@ fn the_bytes_of_the_page_are_those_of_the_messages() {
             .with("answers", 5),
     ];
     let messages = messages.map(|message| message.to_bytes().expect("short"));
-    let expected = [b"0.75*1C\n".to_vec(), frame(1, &[0.5, -2.0])];
+    let agent = container(0, &[0; 8], &voxels(b"iseen___", &[([2, 0, 0], 1.5)]));
+    let expected = [b"0.75*1C\n".to_vec(), frame(1, &[0.5, -2.0]), agent];
     assert_eq!(shown, [&expected[..], &messages[..]].concat());
 }

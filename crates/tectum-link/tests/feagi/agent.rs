@@ -141,7 +141,9 @@ pub struct Agent {
 impl Agent {
     /// Connects to the control socket, with ids of a size.
     pub fn connect(server: &Server, id_bytes: usize) -> Self {
-        let runtime = tokio::runtime::Builder::new_current_thread()
+        // Frames are sent while the test does something else.
+        let runtime = tokio::runtime::Builder::new_multi_thread()
+            .worker_threads(1)
             .enable_all()
             .build()
             .expect("a runtime");

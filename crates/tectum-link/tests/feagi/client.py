@@ -1,5 +1,6 @@
 """The agent of feagi-rust-py-libs against a served genome: CONTROL SENSORS MOTORS TOKEN MODE."""
 
+import base64
 import json
 import os
 import signal
@@ -51,10 +52,9 @@ def voxels(raw):
     assert container.number_contained_structures == 1
     areas = container.try_create_new_struct_from_index(0)
     found = {}
-    for cortical_id, arrays in areas.iter_full():
-        x, y, z, p = arrays.copy_as_tuple_of_numpy_arrays()
+    for name, (x, y, z, p) in areas.iter_full():
         assert (p == 1.0).all()
-        found[bytes(cortical_id.as_bytes())] = list(zip(x.tolist(), y.tolist(), z.tolist()))
+        found[base64.b64decode(name)] = list(zip(x.tolist(), y.tolist(), z.tolist()))
     return found
 
 
