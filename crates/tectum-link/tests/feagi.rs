@@ -14,7 +14,7 @@ use tectum::Device;
 use tectum_link::feagi::{Counts, Server, simulation_options};
 use tectum_link::{Address, Token};
 use tectum_spiking::Simulation;
-use tectum_spiking::genome::{AreaRole, Genome};
+use tectum_spiking::genome::{AreaRole, Genome, GenomeOptions};
 
 use agent::{Agent, MotorFrame, Voxel, fired, genome, network, serve, voxels};
 
@@ -343,6 +343,39 @@ fn bytes_that_are_no_messages_end_their_connection_only() {
     let mut other = Agent::registered(&server, 48, "other");
     assert!(other.sense(0, &voxels(EYE, &[([3, 0, 2], 1.0)])));
     other.motors_until(ARM, [3, 0, 2]);
+}
+
+#[test]
+fn a_subscriber_that_does_not_read_loses_frames_and_delays_no_burst() {
+    let area = |group: &str, rest: serde_json::Value| {
+        json!({"cortical_name": group, "group_id": group, "block_boundaries": [100, 1, 200],
+               "mp_charge_accumulation": false, "cortical_mapping_dst": rest})
+    };
+    let document = json!({
+        "version": "2.1",
+        "blueprint": {
+            "iseen_": area("IPU", json!({"omove_": [["block_to_block", [1, 1, 1], 2, false]]})),
+            "omove_": area("OPU", json!({})),
+        },
+        "neuron_morphologies": {
+            "block_to_block": {"type": "vectors", "parameters": {"vectors": [[0, 0, 0]]}},
+        },
+    });
+    let genome = Genome::parse(&document.to_string(), &GenomeOptions::default()).expect("valid");
+    let server = serve(&genome, |_| {});
+    let mut agent = Agent::registered(&server, 48, "robot");
+    // Frames of 320 kB, in each direction.
+    let all = (0..100).flat_map(|x| (0..200).map(move |z| ([x, 0, z], 1.5)));
+    let structure = voxels(EYE, &all.collect::<Vec<Voxel>>());
+    let mut counts = server.counts();
+    while counts.dropped_motor_frames == 0 {
+        assert!(agent.sense(0, &structure));
+        std::thread::sleep(Duration::from_millis(5));
+        counts = server.counts();
+    }
+    wait(&server, "bursts", |now| now.bursts >= counts.bursts + 10);
+    let frame = agent.motors();
+    assert_eq!(fired(&frame.1)[ARM].len(), 20_000);
 }
 
 fn python() -> Option<PathBuf> {

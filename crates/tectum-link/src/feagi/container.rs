@@ -256,6 +256,7 @@ mod tests {
         other_structure[17] = 2;
         let mut long = SHORT;
         long[12] = 15;
+        let longer = [&SHORT[..], &[0]].concat();
         let tiny = [4, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0, 0, 1, 0, 0, 0, 1];
         for (bytes, kind, reason) in [
             (
@@ -269,6 +270,7 @@ mod tests {
                 "container: version 3; 4 is needed",
             ),
             (&long, ErrorKind::Data, "do not add up to its 30 bytes"),
+            (&longer, ErrorKind::Data, "do not add up to its 31 bytes"),
             (
                 &SHORT[..29],
                 ErrorKind::Data,
