@@ -1,4 +1,4 @@
-//! Options of `run` and `explain` for a genome's network.
+//! Options of `run`, `explain` and `serve` for a genome's network.
 
 use std::path::Path;
 use std::sync::Arc;

@@ -160,7 +160,7 @@ async fn connection(kind: SocketKind, stream: Counted, peer: SocketAddr, desk: D
     let mut connection = Connection {
         desk,
         number,
-        host: peer.ip(),
+        host: peer.ip().to_canonical(),
         local: local.unwrap_or(peer.ip()),
         reader: Reader::new(reader, max_message),
         writer,
