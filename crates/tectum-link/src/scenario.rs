@@ -197,7 +197,13 @@ impl RemoteSettings {
             settings,
             spare: Mutex::new(Some(body)),
         };
-        Ok(Self::of(name, keys, spec, &peer, Source::Live(Box::new(live))))
+        Ok(Self::of(
+            name,
+            keys,
+            spec,
+            &peer,
+            Source::Live(Box::new(live)),
+        ))
     }
 
     fn of(name: &str, keys: Table, spec: BodySpec, peer: &str, source: Source) -> Self {

@@ -378,7 +378,8 @@ fn a_subscriber_that_does_not_read_loses_frames_and_delays_no_burst() {
     assert_eq!(fired(&frame.1)[ARM].len(), 20_000);
 }
 
-fn python() -> Option<PathBuf> {
+/// The interpreter with the client of FEAGI, if there is one.
+pub fn python() -> Option<PathBuf> {
     let named = std::env::var_os("TECTUM_FEAGI_PYTHON").map(PathBuf::from);
     let own = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.venv-feagi/bin/python");
     named.or(Some(own)).filter(|python| python.exists())

@@ -11,7 +11,7 @@ use tectum_control::run_folder;
 use tectum_control::scenario::Scenario;
 
 use crate::em_brain::frame;
-use crate::feagi::agent::{container, voxels};
+use crate::feagi::agent::{container, genome, serve, voxels};
 use crate::gymnasium::{python, root};
 
 pub fn page() -> String {
@@ -75,6 +75,39 @@ fn the_robot_of_the_page_runs_in_the_scenario_of_the_page() {
 }
 
 #[test]
+fn the_agent_of_the_page_is_served() {
+    let Some(python) = crate::feagi::python() else {
+        println!("skipped: feagi-rust-py-libs is absent: the agent of docs/robots.md");
+        return;
+    };
+    let page = page();
+    let blocks = blocks(&page, "python");
+    let agent = blocks.iter().find(|block| block.contains("PyAgentClient"));
+    let server = serve(&genome(), |_| {});
+    let mut program = (*agent.expect("one")).to_owned();
+    for (default, own) in [
+        ("tcp://127.0.0.1:30001", server.control()),
+        ("tcp://127.0.0.1:5558", server.sensors()),
+        ("tcp://127.0.0.1:5564", server.motors()),
+    ] {
+        assert!(program.contains(default), "{default}");
+        program = program.replace(default, &own.to_string());
+    }
+    program += "client.disconnect()\n";
+    let output = Command::new(python).args(["-c", &program]).output();
+    let output = output.expect("an interpreter");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let counts = server.counts();
+    assert_eq!(
+        (counts.registrations, counts.deregistrations),
+        (1, 1),
+        "{counts:?}"
+    );
+    assert_eq!(counts.refused_frames, 0, "{counts:?}");
+}
+
+#[test]
 fn the_bytes_of_the_page_are_those_of_the_messages() {
     let page = page();
     let bytes = |text: &str| -> Option<Vec<u8>> {
@@ -95,6 +128,6 @@ fn the_bytes_of_the_page_are_those_of_the_messages() {
     ];
     let messages = messages.map(|message| message.to_bytes().expect("short"));
     let agent = container(0, &[0; 8], &voxels(b"iseen___", &[([2, 0, 0], 1.5)]));
-    let others = [b"0.75*1C\n".to_vec(), frame(1, &[0.5, -2.0]), agent];
-    assert_eq!(shown, [&others[..], &messages[..]].concat());
+    let expected = [b"0.75*1C\n".to_vec(), frame(1, &[0.5, -2.0]), agent];
+    assert_eq!(shown, [&expected[..], &messages[..]].concat());
 }
