@@ -315,7 +315,7 @@ pub(crate) mod tests {
                 "9223372036854775807 bytes; 100",
             ),
             (&[0, 101], "a frame has 101 bytes; 100 are the maximum"),
-            (&[1, 60, 0].repeat(1)[..], "connection"),
+            (&[1, 60, 0], "connection"),
             (&[8, 0], "a frame has the flags 0x08"),
             (&[5, 1, 0], "a frame has the flags 0x05"),
             (&[4, 1, 0], "a command has no name"),
