@@ -29,6 +29,7 @@ const FEATURES: &[(&str, &[&str])] = &[
     ("tectum-field", &[""]),
     ("tectum-transformer", &["", "gguf"]),
     ("tectum-control", &["", "field", "genome", "onnx"]),
+    ("tectum-link", &[""]),
     ("tectum-cli", &[""]),
 ];
 
