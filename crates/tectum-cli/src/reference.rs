@@ -261,6 +261,7 @@ mod tests {
 
     #[test]
     fn the_pages_of_the_repository_are_those_that_are_printed() {
+        crate::register().expect("for the first time");
         assert_same(&command_page(crate::Cli::command()), "cli.md");
         assert_same(
             &scenario_page().expect("the examples are correct"),

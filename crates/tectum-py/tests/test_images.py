@@ -288,7 +288,7 @@ def test_cameras_of_a_model_are_channels(library, tmp_path):
     if not ctypes.util.find_library({"egl": "EGL", "osmesa": "OSMesa"}[library]):
         pytest.skip(f"no library of OpenGL for {library}")
     script = [sys.executable, "-c", CAMERAS, str(QUADRUPED), str(tmp_path), SCENARIO]
-    ended = subprocess.run(script, capture_output=True, text=True, env={**os.environ, "MUJOCO_GL": library})
+    ended = subprocess.run(script, capture_output=True, text=True, env={**os.environ, "MUJOCO_GL": library, "TECTUM_PYTHON": sys.executable})
     if "cannot be used" in ended.stderr:
         pytest.skip(f"{library} has no device")
     assert ended.stdout == "passed\n", ended.stderr
