@@ -248,6 +248,9 @@ impl BodySpec {
     }
 
     /// Where the elements of a channel are in an observation.
+    ///
+    /// # Panics
+    /// If there is no channel of this number.
     pub fn range(&self, channel: usize) -> Range<usize> {
         let before = &self.observation[..channel];
         let start = before.iter().map(ObservationChannel::size).sum();

@@ -195,7 +195,8 @@ impl Array {
         }
     }
 
-    /// An array of a shape with elements in C order that the type holds.
+    /// An array of a shape with elements in C order that the type holds, as many as the shape has:
+    /// a reader refuses another number of them.
     pub fn of_elements(elements: &[f32], element: ElementType, shape: &[usize]) -> Self {
         let bytes = elements.iter();
         let data = match element {

@@ -242,7 +242,15 @@ pub fn compare(
     watch: &mut Watch<'_>,
 ) -> Result<Comparison> {
     let spec = driven_spec(scenario)?;
-    let ticks = trace.ticks.clone();
+    // What is compared, without the observations.
+    let actions = trace.ticks.iter().map(|tick| TraceTick {
+        tick: tick.tick,
+        action: tick.action.clone(),
+        held: tick.held,
+        fallback: tick.fallback,
+        ..TraceTick::default()
+    });
+    let ticks: Vec<TraceTick> = actions.collect();
     let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else {
         return Err(Error::data("the recording has no periods"));
     };

@@ -14,7 +14,7 @@ pub enum LinkState {
     Fresh,
     /// No observation has arrived, and the last one is not too old: the last action is held.
     Held,
-    /// The body has not sent an observation since the start or the reset: it gets its safe action.
+    /// No observation has arrived since the start or the reset: the body gets its safe action.
     Waiting,
     /// The last observation is older than the hold limit: the body gets its safe action.
     Stale,

@@ -106,6 +106,9 @@ impl BodySpec {
     }
 
     /// Adds an observation to a message, as [`BodySpec::read_observation`] reads it.
+    ///
+    /// # Panics
+    /// If `observation` does not have [`BodySpec::observation_len`] elements.
     pub fn write_observation(&self, message: Message, observation: &[f32]) -> Message {
         let (mut numbers, mut arrays) = (Vec::new(), Message::default());
         for (channel, range) in self.observation.iter().zip(self.ranges()) {

@@ -68,7 +68,7 @@ impl Rows {
         self.used.saturating_sub(self.start) >= rows
     }
 
-    /// Writes the action of this tick; false if there is none.
+    /// Writes the action of this tick; false without a row for it.
     pub fn next(&mut self, action: &mut [f32]) -> bool {
         let row = self.used.saturating_sub(self.start);
         if row >= self.len() {

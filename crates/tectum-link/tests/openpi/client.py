@@ -48,7 +48,7 @@ for tick in range(10_000):
     assert answer["actions"].dtype == np.float32 and np.array_equal(answer["actions"], expected), (tick, answer, expected)
     assert answer["server_timing"]["infer_ms"] >= 0.0 and ("prev_total_ms" in answer["server_timing"]) == (tick > 0)
 
-# An error is a text, and names the key; the server goes on with the next client.
+# An error is a text, and names the key; the server continues with the next client.
 for observation, reason in [
     ({"observation/state": np.zeros(3, np.float32), "observation/image": image}, "has the shape [3], needs [2]"),
     ({"observation/state": np.zeros(2, np.float32), "observation/image": image[:4]}, 'key "observation/image" has the shape [4, 8, 3] of uint8'),
