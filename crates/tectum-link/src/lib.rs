@@ -76,13 +76,14 @@ mod serial;
 mod serve;
 mod server;
 mod socket;
+mod sources;
 mod supervisor;
 mod token;
 mod transport;
 
 pub use address::Address;
 #[cfg(feature = "bench")]
-pub use bench::{exchanges, suite as bench_suite};
+pub use bench::{OpenpiServer, exchanges, suite as bench_suite};
 pub use link::{LinkSettings, Reach};
 pub use policy::{RemotePolicy, RemotePolicySpec};
 pub use remote_body::{ArmSwitch, RemoteBody};
