@@ -1,5 +1,6 @@
 //! The integration tests, in one program.
 
+mod commands;
 mod em_brain;
 mod faulty_network;
 mod feagi;
@@ -17,3 +18,4 @@ mod scenarios;
 #[cfg(unix)]
 mod serial;
 mod serving;
+mod sources;
