@@ -258,10 +258,12 @@ pub fn compare(
     let mut scenario = scenario.clone();
     scenario.set_clock(ClockKind::Sim);
     scenario.set_seconds(ticks.len() as f64 * spec.dt_s)?;
+    let commands = trace.commands();
     let replay = Replay::new(trace, spec.clone())?;
     let brain = brain_recipe(&scenario, &spec)?.build(device, watch)?;
     let mut closed_loop = ClosedLoop::new(Box::new(replay), brain, &scenario.run, device)?;
     closed_loop.set_workload(scenario.workload()?)?;
+    closed_loop.repeat_commands(commands)?;
     let difference = |channel: &crate::body::ActionChannel| ChannelDifference {
         channel: channel.name.clone(),
         unit: channel.unit.clone(),

@@ -136,14 +136,21 @@ pub(crate) fn body(name: &str, stated: &Stated) -> Result<BodySpec> {
                 let (name, unit, range) = head(channel);
                 let own = ObservationChannel::new(name, unit, range);
                 let scale = if own.scale > 0.0 { own.scale } else { 1.0 };
-                own.scaled(scale)
+                let own = own.scaled(scale);
+                match channel.wraps {
+                    Some(true) => own.wrapping(1.0),
+                    _ => own,
+                }
             })
             .collect(),
         action: action
             .iter()
             .map(|channel| {
                 let (name, unit, range) = head(channel);
-                ActionChannel::new(name, unit, range)
+                ActionChannel {
+                    discrete: channel.discrete == Some(true),
+                    ..ActionChannel::new(name, unit, range)
+                }
             })
             .collect(),
         safe_action: safe.iter().map(|number| *number as f32).collect(),
@@ -162,6 +169,7 @@ mod tests {
             unit: Some("rad".to_owned()),
             low: Some(-1.0),
             high: Some(1.0),
+            ..StatedChannel::default()
         }
     }
 

@@ -228,6 +228,11 @@ impl BodySettings {
                 "body {name} has no parameters here; body \"{file}\", the same equations, has"
             ))));
         }
+        let is_disturbed = section.has("disturbances");
+        let disturbances = section.section(Key::new(
+            "disturbances",
+            "How a rig differs from the model that its controllers have.",
+        ))?;
         let custom = descriptor
             .settings
             .map(|read| read(&mut section))
@@ -239,11 +244,6 @@ impl BodySettings {
             custom,
         };
         let body = settings.model().map_err(located)?;
-        let is_disturbed = section.has("disturbances");
-        let disturbances = section.section(Key::new(
-            "disturbances",
-            "How a rig differs from the model that its controllers have.",
-        ))?;
         section.finish()?;
         if is_disturbed {
             if settings.equations().is_some() {
