@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::PyTuple;
+use pyo3::types::{PyTuple, PyType};
 use tectum::Error;
 use tectum_control::body as bodies;
 use tectum_control::brain::Brain;
@@ -311,7 +311,7 @@ impl Source {
             Self::Lent(LentBrain::of(brain)?)
         } else if let Ok(path) = source.extract::<PathBuf>() {
             return Ok(Self::Scenario(path.to_string_lossy().into_owned(), brain));
-        } else if source.hasattr("tick")? {
+        } else if source.hasattr("tick")? && !source.is_instance_of::<PyType>() {
             Self::Object(source.clone().unbind())
         } else if source.is_callable() {
             Self::Function(source.clone().unbind())

@@ -78,13 +78,14 @@ def test_a_remote_body_is_stepped_by_hand_and_by_loops():
                 np.testing.assert_array_equal(found, expected.astype(np.float32))
                 assert (reward, [terminated, truncated]) == (pytest.approx(expected_reward, abs=1e-12), ends)
             body.arm()
-            run = tt.run_loop(body, tt.brain("zero", body), seconds=1, clock="sim")
+            zero = tt.brain("zero", body)
+            run = tt.run_loop(body, zero, seconds=1, clock="sim")
             assert len(run) == 20
         body.close()
         with pytest.raises(ValueError, match="it is closed"):
             body.reset()
         with pytest.raises(ValueError, match="it is closed"):
-            tt.run_loop(body, tt.brain("zero", "pendulum"), seconds=1)
+            tt.run_loop(body, zero, seconds=1)
         with tt.RemoteBody(address, spec=spec) as body:
             assert body.spec == spec
         other = tt.BodySpec("other", 0.1, spec.observation, spec.action, [1.0])
@@ -95,7 +96,7 @@ def test_a_remote_body_is_stepped_by_hand_and_by_loops():
 def test_what_a_remote_body_cannot_be_is_refused():
     with pytest.raises(ValueError, match="spec is needed"):
         tt.RemoteBody("serial:/dev/ttyUSB0")
-    with pytest.raises(ValueError, match="wait is 0.0, needs seconds above 0"):
+    with pytest.raises(ValueError, match="wait is 0, needs seconds above 0"):
         tt.RemoteBody("ws://127.0.0.1:1", wait=0.0)
     with pytest.raises(ValueError, match="token"):
         tt.RemoteBody("listen:ws://0.0.0.0:0")
@@ -122,7 +123,8 @@ class Constant:
 
 class Client:
     def __init__(self, server):
-        self.socket = client.connect(server.address)
+        self.connection = client.connect(server.address)
+        self.socket = self.connection.__enter__()
         self.socket.recv()
 
     def ask(self, numbers):
@@ -135,8 +137,8 @@ class Client:
     def __enter__(self):
         return self
 
-    def __exit__(self, *_):
-        self.socket.close()
+    def __exit__(self, *exception):
+        self.connection.__exit__(*exception)
 
 
 def test_a_brain_of_python_is_served():
@@ -144,8 +146,8 @@ def test_a_brain_of_python_is_served():
     with tt.serve(brain, body="pendulum", address="ws://127.0.0.1:0") as server:
         with Client(server) as first:
             assert [first.ask([0.0, 0.0]) for _ in range(3)] == [1 / 16, 2 / 16, 3 / 16]
-            with pytest.raises(Exception, match="503|too many|HTTP"):
-                client.connect(server.address)
+            with pytest.raises(Exception, match="503"):
+                Client(server)
             assert "ArithmeticError: too far" in first.ask([1000.0, 0.0])
         for _ in range(200):
             try:
@@ -153,8 +155,8 @@ def test_a_brain_of_python_is_served():
                 break
             except Exception:  # noqa: BLE001 the first client is not gone yet
                 time.sleep(0.01)
-        assert second.ask([0.0, 0.0]) == 1 / 16
-        second.socket.close()
+        with second:
+            assert second.ask([0.0, 0.0]) == 1 / 16
     assert brain.episodes >= 2
     with pytest.raises(ValueError, match="body is needed"):
         tt.serve(brain, address="ws://127.0.0.1:0")

@@ -45,16 +45,20 @@ impl LentBrain {
         &self.spec
     }
 
-    /// The brain at the start of an episode.
+    /// The brain, for a client; its episode ends with the client.
     pub fn for_client(self: &Arc<Self>) -> Box<dyn Brain> {
-        let mut served = ServedBrain(self.clone());
-        served.episode_ended();
-        Box::new(served)
+        Box::new(ServedBrain(self.clone()))
     }
 }
 
 /// The brain of a client.
 struct ServedBrain(Arc<LentBrain>);
+
+impl Drop for ServedBrain {
+    fn drop(&mut self) {
+        self.episode_ended();
+    }
+}
 
 impl ServedBrain {
     fn with<T>(&self, work: impl FnOnce(&mut dyn Brain) -> T) -> T {
