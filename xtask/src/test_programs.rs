@@ -106,11 +106,18 @@ pub fn build_packages<'p>(
     root: &Path,
     packages: impl IntoIterator<Item = &'p String>,
 ) -> Result<Vec<Program>, String> {
+    let packages = packages.into_iter();
+    let selected: Vec<&str> = packages.flat_map(|package| ["-p", package]).collect();
+    build_selected(root, &selected)
+}
+
+/// The test programs of what arguments of cargo select.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_selected(root: &Path, arguments: &[&str]) -> Result<Vec<Program>, String> {
     let mut command = cargo_with_all_features(root, &["test"]);
-    for package in packages {
-        command.args(["-p", package]);
-    }
-    programs_of(&mut command)
+    programs_of(command.args(arguments))
 }
 
 /// What a command of cargo that tests builds.
