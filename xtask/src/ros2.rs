@@ -5,11 +5,19 @@ use std::path::Path;
 
 use crate::suite::{self, succeed};
 use crate::tally::Tally;
-use crate::test_programs::{self, Program, Settings, cargo_with_all_features};
+use crate::test_programs::{self, Program, Settings, cargo};
 
-/// The package with the feature, and the feature.
-const PACKAGE: &str = "tectum-link";
-const FEATURE: &str = "ros2";
+/// Parts of the names of the tests that other builds leave out.
+const TESTS: [&str; 2] = ["ros2", "ros_2"];
+/// Packages with levels of optimization of their own; nothing here takes long without.
+const OPTIMIZED: [&str; 6] = [
+    "tectum",
+    "tectum-control",
+    "tectum-equations",
+    "tectum-graph",
+    "tectum-programs",
+    "tectum-spiking",
+];
 /// How the names of files begin that only this build compiles, or that it shares a type with.
 const FILES: [&str; 7] = [
     "crates/tectum-control/src/ros",
@@ -27,23 +35,28 @@ pub fn is_touched(files: &[String]) -> bool {
     files.iter().any(is_own)
 }
 
-/// Lints and tests the package with the feature.
+/// Lints the package with the feature, and runs the tests that need it. The build has the features of
+/// this package alone, without those of devices: with the features that zenoh selects, cargo compiles
+/// all that precedes it again.
 ///
 /// # Errors
 /// A lint, a test that failed, or what cargo reports.
 pub fn run(root: &Path) -> Result<(), String> {
-    let selected = ["-p", PACKAGE, "--features", FEATURE];
+    let levels = OPTIMIZED.map(|package| format!("profile.dev.package.{package}.opt-level=0"));
+    let levels = levels.into_iter().chain(["profile.dev.opt-level=0".into()]);
+    let levels = levels.flat_map(|level| ["--config".to_owned(), level]);
+    let selected = ["-p", "tectum-link", "--features", "ros2"].map(str::to_owned);
+    let arguments: Vec<String> = selected.into_iter().chain(levels).collect();
     if !test_programs::lints_while_compiling() {
-        let mut lints = cargo_with_all_features(root, &["clippy", "--all-targets"]);
-        succeed(
-            "lints with ROS 2",
-            lints.args(selected).args(["--", "-D", "warnings"]),
-        )?;
+        let mut lints = cargo(root, &["clippy", "--all-targets"]);
+        lints.args(&arguments).args(["--", "-D", "warnings"]);
+        succeed("lints with ROS 2", &mut lints)?;
     }
-    let programs = test_programs::build_selected(root, &selected)?;
+    let programs = test_programs::build_alone(root, &arguments)?;
     let tests: Vec<&Program> = programs.iter().filter(|program| program.is_test).collect();
     let settings = Settings {
         environment: suite::first_seed()?.into_iter().collect(),
+        only: TESTS.map(str::to_owned).to_vec(),
         ..Settings::default()
     };
     let mut tally = Tally::from_environment();

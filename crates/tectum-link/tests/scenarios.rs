@@ -152,7 +152,7 @@ fn a_robot_with_ros_2_is_stated_by_the_scenario_alone() {
     let error = scenario(&keys("data[0]").replace("topic", "topics"), "real");
     let error = error.expect_err("another key").to_string();
     assert!(
-        error.contains("[body.observation] needs the key \"topic\""),
+        error.contains("[body.observation[0]] needs the key \"topic\""),
         "{error}"
     );
 }
