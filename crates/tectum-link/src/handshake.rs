@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tectum::{Error, Result};
-use tectum_control::body::{BodySpec, ChannelKind};
-use tectum_control::message::Message;
+use tectum_control::body::{ActionChannel, BodySpec, ChannelKind, ObservationChannel};
+use tectum_control::message::{ElementType, Message};
 
 use crate::socket::{Frame, Socket};
 
@@ -33,6 +33,39 @@ pub(crate) struct StatedChannel {
     pub wraps: Option<bool>,
     /// Whether it has two values; of an action.
     pub discrete: Option<bool>,
+    /// Its sizes; empty for one number, and not compared.
+    pub shape: Vec<usize>,
+    /// The type of its elements; float32 if it is not stated.
+    pub element: Option<ElementType>,
+}
+
+impl StatedChannel {
+    /// Name, unit and range, once all of them are stated.
+    fn head(&self) -> (String, String, std::ops::RangeInclusive<f32>) {
+        let bound = |bound: Option<f64>| bound.unwrap_or(0.0) as f32;
+        let unit = self.unit.clone().unwrap_or_default();
+        (self.name.clone(), unit, bound(self.low)..=bound(self.high))
+    }
+
+    fn observation(&self) -> ObservationChannel {
+        let (name, unit, range) = self.head();
+        let own = ObservationChannel::new(name, unit, range);
+        let scale = if own.scale > 0.0 { own.scale } else { 1.0 };
+        let element = self.element.unwrap_or(ElementType::F32);
+        let own = own.scaled(scale).array(self.shape.clone(), element);
+        match self.wraps {
+            Some(true) => own.wrapping(1.0),
+            _ => own,
+        }
+    }
+
+    fn action(&self) -> ActionChannel {
+        let (name, unit, range) = self.head();
+        ActionChannel {
+            discrete: self.discrete == Some(true),
+            ..ActionChannel::new(name, unit, range)
+        }
+    }
 }
 
 /// What a body states of a channel.
@@ -114,6 +147,8 @@ impl Stated {
             unit: Some(channel.unit.clone()),
             low: Some(f64::from(channel.low)),
             high: Some(f64::from(channel.high)),
+            shape: channel.shape.clone(),
+            element: Some(channel.element),
             wraps: Some(channel.kind != ChannelKind::Linear),
             discrete: None,
         });
@@ -122,8 +157,8 @@ impl Stated {
             unit: Some(channel.unit.clone()),
             low: Some(f64::from(channel.low)),
             high: Some(f64::from(channel.high)),
-            wraps: None,
             discrete: Some(channel.discrete),
+            ..StatedChannel::default()
         });
         let safe = spec.safe_action.iter().map(|number| f64::from(*number));
         Self {
@@ -132,6 +167,54 @@ impl Stated {
             action: Some(action.collect()),
             safe_action: Some(safe.collect()),
         }
+    }
+
+    /// The constants of a body that states nothing of itself; `what` it is, for the error.
+    ///
+    /// # Errors
+    /// `Invalid` naming each key that the scenario lacks.
+    pub fn body(&self, name: &str, what: &str) -> Result<BodySpec> {
+        let (observation, action) = (
+            self.observation.as_deref().unwrap_or_default(),
+            self.action.as_deref().unwrap_or_default(),
+        );
+        let safe = self.safe_action.as_deref().unwrap_or_default();
+        let mut missing = Vec::new();
+        for (kind, channels) in [("observation", observation), ("action", action)] {
+            if channels.is_empty() {
+                missing.push(format!("[[body.{kind}]]"));
+            }
+            for channel in channels {
+                let keys = [
+                    ("unit", channel.unit.is_none()),
+                    ("low", channel.low.is_none()),
+                    ("high", channel.high.is_none()),
+                ];
+                let absent = keys.iter().filter(|(_, is_missing)| *is_missing);
+                missing.extend(absent.map(|(key, _)| format!("{key} of {kind} {}", channel.name)));
+            }
+        }
+        if self.period_s.is_none() {
+            missing.push("period".to_owned());
+        }
+        if safe.len() != action.len() {
+            missing.push(format!("safe_action with {} numbers", action.len()));
+        }
+        if !missing.is_empty() {
+            return Err(Error::invalid(format!(
+                "body {name}: {what} states nothing of itself: [body] needs {}",
+                missing.join(", ")
+            )));
+        }
+        let spec = BodySpec {
+            name: name.to_owned(),
+            dt_s: self.period_s.unwrap_or(0.0),
+            observation: observation.iter().map(StatedChannel::observation).collect(),
+            action: action.iter().map(StatedChannel::action).collect(),
+            safe_action: safe.iter().map(|number| *number as f32).collect(),
+        };
+        spec.check()?;
+        Ok(spec)
     }
 
     /// The differences between what a scenario states and what a body states.
@@ -309,5 +392,48 @@ mod tests {
             let error = read(&message, "a").expect_err(reason).to_string();
             assert_eq!(error, reason);
         }
+    }
+
+    fn whole_channel(name: &str) -> StatedChannel {
+        StatedChannel {
+            unit: Some("rad".to_owned()),
+            low: Some(-1.0),
+            high: Some(1.0),
+            ..channel(name)
+        }
+    }
+
+    fn whole() -> Stated {
+        Stated {
+            period_s: Some(0.02),
+            observation: Some(vec![whole_channel("angle")]),
+            action: Some(vec![whole_channel("torque")]),
+            safe_action: Some(vec![0.25]),
+        }
+    }
+
+    #[test]
+    fn each_key_that_a_scenario_lacks_is_named() {
+        let spec = whole()
+            .body("a", "a machine on a serial port")
+            .expect("whole");
+        assert_eq!((spec.dt_s, &spec.safe_action[..]), (0.02, &[0.25][..]));
+        let mut stated = whole();
+        stated.period_s = None;
+        stated.safe_action = Some(vec![0.0, 0.0]);
+        stated.observation = None;
+        stated.action = Some(vec![StatedChannel {
+            unit: None,
+            high: None,
+            ..whole_channel("torque")
+        }]);
+        let error = stated
+            .body("a", "a machine on a serial port")
+            .expect_err("four keys")
+            .to_string();
+        assert_eq!(
+            error,
+            "body a: a machine on a serial port states nothing of itself: [body] needs [[body.observation]], unit of action torque, high of action torque, period, safe_action with 1 numbers"
+        );
     }
 }

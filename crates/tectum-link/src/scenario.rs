@@ -12,16 +12,38 @@ use tectum_control::body::{
     Body, BodySpec, Descriptor, Family, PlantSettings, Start, Step, register_family, task,
 };
 use tectum_control::brain::register_brain;
+use tectum_control::message::ElementType;
 use tectum_control::replay::Replay;
 use tectum_control::scenario::{Key, Section};
 use toml::{Table, Value};
 
 use crate::handshake::{Stated, StatedChannel};
-use crate::serial::{self, SerialSettings};
+use crate::serial::SerialSettings;
 use crate::sources::{WithSources, spec_with};
 use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token, link};
 
 pub(crate) mod file;
+mod ros2;
+
+/// What a body is reached through, which decides its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Carrier {
+    Socket,
+    Serial,
+    Ros2,
+}
+
+impl Carrier {
+    fn of(name: &str) -> Self {
+        if name.starts_with(SERIAL_PORT) {
+            Self::Serial
+        } else if name.starts_with(ros2::PREFIX) {
+            Self::Ros2
+        } else {
+            Self::Socket
+        }
+    }
+}
 
 /// How the names of bodies begin that we connect to, of those that connect to us, and of machines on
 /// serial ports.
@@ -116,9 +138,9 @@ high = 2.0
 /// What is called with the address at which a scenario waits for its body.
 static WAITING: OnceLock<fn(&Address)> = OnceLock::new();
 
-/// Makes bodies and policies outside of the process words of scenarios: the keys `remote`, `listen`
-/// and `serial` of `[body]`, names `ws://HOST:PORT`, and the brain `remote`. `report` is called with
-/// the address at which a scenario waits for its body; that of the first call is used. It may be
+/// Makes bodies and policies outside of the process words of scenarios: the keys `remote`, `listen`,
+/// `serial` and `ros2` of `[body]`, names `ws://HOST:PORT`, and the brain `remote`. `report` is called
+/// with the address at which a scenario waits for its body; that of the first call is used. It may be
 /// called again.
 ///
 /// # Errors
@@ -129,6 +151,7 @@ pub fn register(report: fn(&Address)) -> Result<()> {
     register_family(&REMOTE)?;
     register_family(&LISTENER)?;
     register_family(&SERIAL)?;
+    register_family(&ros2::FAMILY)?;
     // A brain is registered once in a process.
     BRAIN
         .get_or_init(|| {
@@ -176,7 +199,12 @@ struct Live {
 impl Live {
     /// What is known of the body, and the names of its parts, if this process is connected to all.
     fn known(&self, name: &str) -> Option<Result<(BodySpec, String)>> {
-        let body = link::connected(name)?;
+        // Several robots may be behind one router.
+        let is_own = |spec: &BodySpec| match &self.settings.reach {
+            Reach::Ros2(ros2) => ros2.body == *spec,
+            _ => true,
+        };
+        let body = link::connected(name).filter(|known| is_own(&known.spec))?;
         let sources = self.sources.iter().map(|(name, _)| link::connected(name));
         let sources: Option<Vec<_>> = sources.collect();
         let sources = sources?;
@@ -287,7 +315,7 @@ impl Body for Still {
 impl PlantSettings for RemoteSettings {
     fn read(section: &mut Section<'_, '_>) -> Result<Self> {
         let name = read_name(section)?;
-        let keys = read_other_keys(section, name.starts_with(SERIAL_PORT))?;
+        let keys = read_other_keys(section, Carrier::of(&name))?;
         // Before the body is waited for.
         section.check_known()?;
         match section.run_folder() {
@@ -348,9 +376,9 @@ impl PlantSettings for RemoteSettings {
     }
 }
 
-/// The name that `name`, `remote`, `listen` or `serial` states.
+/// The name that `name`, `remote`, `listen`, `serial` or `ros2` states.
 fn read_name(section: &mut Section<'_, '_>) -> Result<String> {
-    for family in [&REMOTE, &LISTENER, &SERIAL] {
+    for family in [&REMOTE, &LISTENER, &SERIAL, &ros2::FAMILY] {
         let key = Key::new(family.key, family.about).or("none");
         if let Some(value) = section.string(key)? {
             let value = value.value;
@@ -369,18 +397,28 @@ fn read_keys(section: &mut Section<'_, '_>) -> Result<Table> {
     for key in keys {
         section.string(key)?;
     }
-    read_other_keys(section, false)
+    read_other_keys(section, Carrier::Socket)
 }
 
 /// The same for a serial port.
 fn read_serial_keys(section: &mut Section<'_, '_>) -> Result<Table> {
     section.string(Key::new(SERIAL.key, SERIAL.about).or("none"))?;
-    read_other_keys(section, true)
+    read_other_keys(section, Carrier::Serial)
+}
+
+/// The same for topics of ROS 2.
+fn read_ros2_keys(section: &mut Section<'_, '_>) -> Result<Table> {
+    let family = &ros2::FAMILY;
+    section.string(Key::new(family.key, family.about).or("none"))?;
+    read_other_keys(section, Carrier::Ros2)
 }
 
 /// Reads the keys besides the address, as the scenario is written again with them.
-fn read_other_keys(section: &mut Section<'_, '_>, is_serial: bool) -> Result<Table> {
+fn read_other_keys(section: &mut Section<'_, '_>, carrier: Carrier) -> Result<Table> {
     let mut keys = Table::new();
+    if carrier == Carrier::Ros2 {
+        ros2::read_keys(section, &mut keys)?;
+    }
     let mut put = |key: &str, value: Option<Value>| {
         value.into_iter().for_each(|value| {
             keys.insert(key.to_owned(), value);
@@ -410,7 +448,7 @@ fn read_other_keys(section: &mut Section<'_, '_>, is_serial: bool) -> Result<Tab
     .unit("s")
     .or("min(3 periods, 0.1 s), at least 1.5 periods");
     put("hold", section.positive_up_to(hold, 10.0)?.map(Value::from));
-    if is_serial {
+    if carrier == Carrier::Serial {
         let baud = Key::new("baud", "bits per second").or(BAUD);
         let baud = section.whole(baud, 1..=MAX_BAUD)?;
         put("baud", baud.map(|baud| Value::from(baud as i64)));
@@ -434,9 +472,9 @@ fn read_other_keys(section: &mut Section<'_, '_>, is_serial: bool) -> Result<Tab
         .or("the body's");
     put("safe_action", section.numbers(safe)?.map(Value::from));
     for kind in ["observation", "action"] {
-        put(kind, read_channels(section, kind)?);
+        put(kind, read_channels(section, kind, carrier)?);
     }
-    if !is_serial {
+    if carrier == Carrier::Socket {
         put("source", read_sources(section)?);
     }
     Ok(keys)
@@ -493,7 +531,11 @@ fn read_sources(section: &mut Section<'_, '_>) -> Result<Option<Value>> {
         .map(Value::from))
 }
 
-fn read_channels(section: &mut Section<'_, '_>, kind: &str) -> Result<Option<Value>> {
+fn read_channels(
+    section: &mut Section<'_, '_>,
+    kind: &str,
+    carrier: Carrier,
+) -> Result<Option<Value>> {
     let about = format!("Channels of the {kind} in order, compared with those of the body.");
     let mut channels = Vec::new();
     for mut channel in section.sections(Key::new(kind, &about))? {
@@ -524,6 +566,9 @@ fn read_channels(section: &mut Section<'_, '_>, kind: &str) -> Result<Option<Val
         if let Some(flag) = channel.flag(Key::new(name, about).or("not compared"))? {
             table.insert(name.to_owned(), flag.into());
         }
+        if carrier == Carrier::Ros2 {
+            ros2::read_channel(&mut channel, kind, &mut table)?;
+        }
         channel.finish()?;
         channels.push(Value::from(table));
     }
@@ -537,14 +582,16 @@ fn link_settings(name: &str, keys: &Table) -> Result<LinkSettings> {
     let reach = if let Some(address) = name.strip_prefix(LISTEN) {
         Reach::Listen(Address::parse(address)?)
     } else if let Some(path) = name.strip_prefix(SERIAL_PORT) {
-        let body = serial::body(name, &stated(keys))
-            .map_err(|error| error.at(format_args!("body {name}")))?;
+        let body = stated(keys).body(name, "a machine on a serial port")?;
         let baud = keys.get("baud").and_then(Value::as_integer);
         Reach::Serial(Box::new(SerialSettings {
             baud: baud.map_or(BAUD, |baud| baud as u32),
             checksum: keys.get("checksum").and_then(Value::as_bool) == Some(true),
             ..SerialSettings::new(path, body)
         }))
+    } else if name.starts_with(ros2::PREFIX) {
+        let body = stated(keys).body(name, "a topic of ROS 2")?;
+        Reach::Ros2(Box::new(ros2::settings(name, keys, body)?))
     } else {
         Reach::Connect(Address::parse(name)?)
     };
@@ -560,6 +607,13 @@ fn link_settings(name: &str, keys: &Table) -> Result<LinkSettings> {
         stated: stated(keys),
         ..LinkSettings::new(reach)
     })
+}
+
+/// The shape that a channel states.
+fn sizes(channel: &Value) -> Vec<usize> {
+    let sizes = channel.get("shape").and_then(Value::as_array);
+    let sizes = sizes.into_iter().flatten().filter_map(Value::as_integer);
+    sizes.map(|size| size as usize).collect()
 }
 
 fn stated(keys: &Table) -> Stated {
@@ -579,6 +633,11 @@ fn stated(keys: &Table) -> Stated {
             high: channel.get("high").and_then(Value::as_float),
             wraps: channel.get("wraps").and_then(Value::as_bool),
             discrete: channel.get("discrete").and_then(Value::as_bool),
+            shape: sizes(channel),
+            element: channel
+                .get("dtype")
+                .and_then(Value::as_str)
+                .and_then(ElementType::from_code),
         };
         Some(channels.iter().map(channel).collect())
     };

@@ -14,6 +14,8 @@ mod proxy;
 mod real_time;
 mod remote_policy;
 mod robots_page;
+#[cfg(feature = "ros2")]
+mod ros2;
 mod scenarios;
 #[cfg(unix)]
 mod serial;

@@ -34,7 +34,7 @@ pub struct Family {
 static FAMILIES: RwLock<Vec<&'static Family>> = RwLock::new(Vec::new());
 
 /// Keys of `[body]` that families of other crates have, for the error of a build without them.
-const LINK_KEYS: [&str; 3] = ["remote", "listen", "serial"];
+const LINK_KEYS: [&str; 4] = ["remote", "listen", "serial", "ros2"];
 
 /// Adds a family. The registration lasts as long as the process, and may be made on any thread; the
 /// same family may be registered again.
