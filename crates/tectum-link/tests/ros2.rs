@@ -481,7 +481,7 @@ fn other_nodes_see_the_node_and_its_topics() {
     expected.sort();
     assert_eq!(robot.tokens(), expected);
     drop(body);
-    assert_eq!(robot.tokens(), [String::new(); 0]);
+    assert!(robot.tokens().is_empty());
 }
 
 #[test]
@@ -629,7 +629,8 @@ fn what_does_not_fit_is_refused_by_name() {
         let error = RemoteBody::open("robot", LinkSettings::new(reach)).expect_err("refused");
         error.to_string()
     };
-    let cases: [(&dyn Fn(&mut Ros2Settings), &str); 13] = [
+    type Change<'c> = &'c dyn Fn(&mut Ros2Settings);
+    let cases: [(Change<'_>, &str); 13] = [
         (
             &|own| own.observation[0].kind = "sensor_msgs/msg/JointStat".into(),
             "observation hip: message type",
