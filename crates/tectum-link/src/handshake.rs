@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tectum::{Error, Result};
-use tectum_control::body::BodySpec;
+use tectum_control::body::{BodySpec, StatedChannel};
 use tectum_control::message::Message;
 
 use crate::socket::{Frame, Socket};
@@ -20,15 +20,6 @@ pub(crate) struct Stated {
     pub observation: Option<Vec<StatedChannel>>,
     pub action: Option<Vec<StatedChannel>>,
     pub safe_action: Option<Vec<f64>>,
-}
-
-/// What a scenario states of a channel.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct StatedChannel {
-    pub name: String,
-    pub unit: Option<String>,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
 }
 
 /// What a body states of itself.

@@ -9,14 +9,15 @@ use serde::Serialize;
 use tectum::{Error, Result};
 use tectum_control::body::link::LINK_FILE;
 use tectum_control::body::{
-    Body, BodySpec, Descriptor, Family, PlantSettings, Start, Step, register_family, task,
+    Body, BodySpec, Descriptor, Family, PlantSettings, Start, StatedChannel, Step, register_family,
+    task,
 };
 use tectum_control::brain::register_brain;
 use tectum_control::replay::Replay;
 use tectum_control::scenario::{Key, Section};
 use toml::{Table, Value};
 
-use crate::handshake::{Stated, StatedChannel};
+use crate::handshake::Stated;
 use crate::serial::{self, SerialSettings};
 use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token, link};
 
@@ -405,25 +406,10 @@ fn read_channels(section: &mut Section<'_, '_>, kind: &str) -> Result<Option<Val
     let about = format!("Channels of the {kind} in order, compared with those of the body.");
     let mut channels = Vec::new();
     for mut channel in section.sections(Key::new(kind, &about))? {
-        let name = channel
-            .required(Key::new("name", "name of the channel"))?
-            .value;
-        let mut table = Table::from_iter([("name".to_owned(), name.into())]);
-        let unit = Key::new("unit", "unit of the channel").or("not compared");
-        if let Some(unit) = channel.string(unit)? {
-            table.insert("unit".to_owned(), unit.value.into());
-        }
-        for (name, about) in [("low", "lowest value"), ("high", "highest value")] {
-            let key = Key::new(name, about)
-                .unit("the channel's")
-                .or("not compared");
-            let bound = channel.within(key.values("a number"), f64::MIN..=f64::MAX)?;
-            if let Some(bound) = bound {
-                table.insert(name.to_owned(), bound.into());
-            }
-        }
+        let stated = StatedChannel::read(&mut channel, ["not compared"; 2])?;
         channel.finish()?;
-        channels.push(Value::from(table));
+        let table = Value::try_from(stated).map_err(|error| section.fault(error))?;
+        channels.push(table);
     }
     Ok(Some(channels)
         .filter(|channels| !channels.is_empty())

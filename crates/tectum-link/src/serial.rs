@@ -19,9 +19,9 @@ pub(crate) mod port;
 use std::path::PathBuf;
 
 use tectum::{Error, Result};
-use tectum_control::body::{ActionChannel, BodySpec, ObservationChannel};
+use tectum_control::body::{ActionChannel, BodySpec, ObservationChannel, StatedChannel};
 
-use crate::handshake::{Stated, StatedChannel};
+use crate::handshake::Stated;
 
 /// Bits on the wire for a byte: a start bit, eight bits of data, no parity, one stop bit.
 const BITS_PER_BYTE: usize = 10;
