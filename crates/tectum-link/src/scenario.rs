@@ -9,7 +9,8 @@ use serde::Serialize;
 use tectum::{Error, Result};
 use tectum_control::body::link::LINK_FILE;
 use tectum_control::body::{
-    Body, BodySpec, Descriptor, Family, PlantSettings, Start, Step, register_family, task,
+    Body, BodySpec, Descriptor, Family, PlantSettings, Start, StatedChannel, Step, register_family,
+    task,
 };
 use tectum_control::brain::register_brain;
 use tectum_control::message::ElementType;
@@ -17,7 +18,7 @@ use tectum_control::replay::Replay;
 use tectum_control::scenario::{Key, Section};
 use toml::{Table, Value};
 
-use crate::handshake::{Stated, StatedChannel};
+use crate::handshake::Stated;
 use crate::serial::SerialSettings;
 use crate::sources::{WithSources, spec_with};
 use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token, link};
@@ -539,33 +540,9 @@ fn read_channels(
     let about = format!("Channels of the {kind} in order, compared with those of the body.");
     let mut channels = Vec::new();
     for mut channel in section.sections(Key::new(kind, &about))? {
-        let name = channel
-            .required(Key::new("name", "name of the channel"))?
-            .value;
-        let mut table = Table::from_iter([("name".to_owned(), name.into())]);
-        let unit = Key::new("unit", "unit of the channel").or("not compared");
-        if let Some(unit) = channel.string(unit)? {
-            table.insert("unit".to_owned(), unit.value.into());
-        }
-        for (name, about) in [("low", "lowest value"), ("high", "highest value")] {
-            let key = Key::new(name, about)
-                .unit("the channel's")
-                .or("not compared");
-            let bound = channel.within(key.values("a number"), f64::MIN..=f64::MAX)?;
-            if let Some(bound) = bound {
-                table.insert(name.to_owned(), bound.into());
-            }
-        }
-        let (name, about) = match kind {
-            "observation" => (
-                "wraps",
-                "whether it is an angle that wraps after a full turn",
-            ),
-            _ => ("discrete", "whether `low` and `high` are its only values"),
-        };
-        if let Some(flag) = channel.flag(Key::new(name, about).or("not compared"))? {
-            table.insert(name.to_owned(), flag.into());
-        }
+        let stated = StatedChannel::read(&mut channel, kind, ["not compared"; 3])?;
+        let table = Table::try_from(stated);
+        let mut table = table.map_err(|error| channel.fault(error))?;
         if carrier == Carrier::Ros2 {
             ros2::read_channel(&mut channel, kind, &mut table)?;
         }
