@@ -21,6 +21,7 @@
 //! | [`closed_loop`], [`clock`], [`real_time`] | the loop: deadlines, faults, stand-ins, guards; real or simulated time |
 //! | [`twin`], [`rig_csv`] | learned models of plants, from recordings |
 //! | [`run_folder`], [`recording`] | what a run writes: receipt, summary, MCAP, snapshot |
+//! | [`live`] | what others see of a run while it happens, and how they steer it |
 
 pub mod body;
 pub mod brain;
@@ -31,6 +32,7 @@ pub mod conformance;
 mod document;
 mod kernel;
 pub mod least_squares;
+pub mod live;
 pub mod message;
 mod nearest;
 pub mod real_time;

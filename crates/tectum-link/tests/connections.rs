@@ -1,16 +1,20 @@
-//! Connections that are opened and dropped leave nothing behind. A process of its own: it measures
-//! its memory.
+//! Connections that are opened and dropped leave nothing behind, and viewers that read nothing cost
+//! no memory. A process of its own: it measures its memory.
 
 use std::net::TcpStream;
 
 use tectum::Device;
 use tectum_control::body::body;
 use tectum_control::brain::zero::Zero;
-use tectum_link::{Address, ServeSettings, Served, Server};
+use tectum_control::live::{ClockOf, Group, Live, Marks, Series, StreamSpec};
+use tectum_link::{Address, LiveServer, LiveSettings, ServeSettings, Served, Server};
 use tokio_tungstenite::tungstenite;
 
 /// What 1,000 connections may add to the memory in use.
 const MAX_GROWTH_BYTES: u64 = 4 << 20;
+
+/// What viewers that read nothing may add to it in the second half of a run.
+const MAX_VIEWER_GROWTH_BYTES: u64 = 8 << 20;
 
 /// The memory of this process and its number of threads.
 fn measured() -> (u64, usize) {
@@ -72,4 +76,80 @@ fn a_thousand_connections_leave_memory_flat() {
         "{before} to {after} bytes"
     );
     assert!(server.counts().sessions > 0);
+}
+
+/// A viewer that reads only the answer to its handshake.
+fn stalled_viewer(server: &LiveServer) -> TcpStream {
+    let (host, port) = server.address().host_and_port();
+    let stream = TcpStream::connect((host, port)).expect("it listens");
+    let kept = stream.try_clone().expect("a socket");
+    let url = format!("ws://{host}:{port}/live");
+    let client = tungstenite::client(url, stream);
+    assert!(client.is_ok(), "a viewer");
+    kept
+}
+
+/// The numbers of a viewer's frames until it has seen as many.
+fn read_frames(server: &LiveServer, count: usize) -> usize {
+    let (host, port) = server.address().host_and_port();
+    let stream = TcpStream::connect((host, port)).expect("it listens");
+    let url = format!("ws://{host}:{port}/live");
+    let (mut client, _) = tungstenite::client(url, stream).expect("a viewer");
+    let mut seen = 0;
+    while seen < count {
+        if let tungstenite::Message::Binary(bytes) = client.read().expect("frames") {
+            let width = u32::from_le_bytes(bytes[8..12].try_into().expect("four bytes"));
+            seen += (bytes.len() - 16) / (4 * width as usize);
+        }
+    }
+    seen
+}
+
+#[test]
+fn a_hundred_stalled_viewers_leave_steps_and_memory_unchanged() {
+    const SERIES: usize = 200;
+    const VIEWERS: usize = 100;
+    const STEPS: u64 = 40_000;
+    if !cfg!(target_os = "linux") {
+        println!("skipped: /proc is absent: the memory of viewers");
+        return;
+    }
+    let live = Live::new(ClockOf::Simulated);
+    let series = |place| Series::new(format!("s{place}"), "m", Group::Observation);
+    let spec = StreamSpec::new("loop", "tick", 1e-3, (0..SERIES).map(series).collect());
+    let mut writer = live.add_stream(spec);
+    let address = Address::parse_http("127.0.0.1:0").expect("an address");
+    let server = LiveServer::start(&live, &LiveSettings::new(address)).expect("a free port");
+    let stalled: Vec<TcpStream> = (0..VIEWERS).map(|_| stalled_viewer(&server)).collect();
+    // Some 8 MB in a second: more than their sockets take.
+    let mut steps = |from: u64, to: u64| {
+        for step in from..to {
+            let values = (0..SERIES).map(|place| (step as usize + place) as f32);
+            writer.write(step, step * 1_000_000, Marks::NONE, values);
+            if step % 10 == 0 {
+                std::thread::sleep(std::time::Duration::from_millis(1));
+            }
+        }
+    };
+    steps(0, STEPS / 2);
+    let (before, _) = measured();
+    let (first, second) = std::thread::scope(|scope| {
+        let reading = scope.spawn(|| read_frames(&server, 1_000));
+        steps(STEPS / 2, STEPS);
+        let (after, _) = measured();
+        (after, reading.join().expect("no panic"))
+    });
+    println!(
+        "{VIEWERS} stalled viewers: {} kB more in the second half, {} frames dropped",
+        first.saturating_sub(before) / 1024,
+        live.dropped_frames()
+    );
+    assert!(second >= 1_000, "another viewer is served");
+    assert!(server.viewers() >= VIEWERS);
+    assert!(server.lost_batches() > 0, "they have lost some");
+    assert!(
+        first < before + MAX_VIEWER_GROWTH_BYTES,
+        "{before} to {first} bytes"
+    );
+    drop(stalled);
 }

@@ -4,6 +4,7 @@ mod em_brain;
 mod faulty_network;
 mod feagi;
 mod gymnasium;
+mod live;
 mod lockstep;
 mod openpi;
 mod peer;
