@@ -20,6 +20,7 @@
 //! | [`brain`] | controllers, the same way |
 //! | [`closed_loop`], [`clock`], [`real_time`] | the loop: deadlines, faults, stand-ins, guards; real or simulated time |
 //! | [`twin`], [`rig_csv`] | learned models of plants, from recordings |
+//! | [`ros`] | messages of ROS 2: definitions, CDR, type hashes |
 //! | [`run_folder`], [`recording`] | what a run writes: receipt, summary, MCAP, snapshot |
 //! | [`live`] | what others see of a run while it happens, and how they steer it |
 
@@ -42,6 +43,7 @@ mod registry;
 pub mod replay;
 mod riccati;
 pub mod rig_csv;
+pub mod ros;
 pub mod run_folder;
 mod samples;
 pub mod scenario;

@@ -7,6 +7,7 @@
 mod mutator;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::OnceLock;
 
 use mutator::Mutator;
 use tectum::Device;
@@ -18,6 +19,7 @@ use tectum_control::brain::Recipe;
 use tectum_control::closed_loop::{Fault, TickRecord, Timing};
 use tectum_control::recording::{Recorder, Trace, recover_recording};
 use tectum_control::rig_csv::RigRecording;
+use tectum_control::ros::{self, Decoder, Definition, Encoder};
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{brain_recipe, build_body};
 use tectum_equations::{LIBRARY, System};
@@ -25,6 +27,7 @@ use tectum_spiking::genome::{Genome, GenomeOptions};
 use tectum_transformer::Header;
 
 use crate::gguf_writer;
+use crate::ros_messages::{EVERY, vectors};
 
 /// What is wrong with how an input was taken; `Ok` says whether it was understood.
 type Verdict = Result<bool, String>;
@@ -42,7 +45,7 @@ struct Target {
 /// Memory that a parser's inputs may add to the process's peak; inputs are at most 16 KiB.
 const MAX_GROWTH_BYTES: u64 = 64 << 20;
 
-const TARGETS: [Target; 11] = [
+const TARGETS: [Target; 13] = [
     Target {
         name: "scenario",
         seeds: scenario_seeds,
@@ -286,6 +289,53 @@ const TARGETS: [Target; 11] = [
         ],
         check: check_gguf,
         found: Vec::new,
+    },
+    Target {
+        name: "ROS definition",
+        seeds: || {
+            let known = ros::INTERFACES.map(|(name, _)| name).into_iter();
+            let known = known.map(|name| Definition::known(name).expect("known").to_text());
+            let texts = known.chain([vectors().definition]);
+            texts.map(String::into_bytes).collect()
+        },
+        dictionary: &[
+            "===\nMSG: ",
+            "\nstring<=",
+            "[<=",
+            "[]",
+            "float64[",
+            "builtin_interfaces/Time",
+            "std_msgs/msg/Header",
+            "Part",
+            "=",
+            "\"",
+            "'",
+            "\\",
+            "#",
+            "[1, 2]",
+            "4294967295",
+            "0x",
+            "-",
+            "IDL: ",
+        ],
+        check: check_definition,
+        found: Vec::new,
+    },
+    Target {
+        name: "ROS message",
+        seeds: || {
+            let messages = vectors().messages.into_iter();
+            let every = messages.filter(|message| message.kind == EVERY);
+            every.map(|message| message.bytes()).collect()
+        },
+        dictionary: &["\u{0}\u{1}\u{0}\u{0}", "\u{0}", "\u{1}", "\u{7f}\u{7f}"],
+        check: check_message,
+        found: || {
+            vec![(
+                b"\x00\x01\x00\x00\xff\xff\xff\xff".to_vec(),
+                "lengths that nothing follows",
+            )]
+        },
     },
 ];
 
@@ -814,6 +864,67 @@ fn check_gguf(bytes: &[u8]) -> Verdict {
         }
     }
     Ok(true)
+}
+
+fn check_definition(bytes: &[u8]) -> Verdict {
+    let Ok(text) = std::str::from_utf8(bytes) else {
+        return Ok(false);
+    };
+    let definition = match Definition::parse(EVERY, text) {
+        Ok(definition) => definition,
+        Err(error) => return placed(&error, &["definition of example_msgs/msg/Every: "]),
+    };
+    let written = definition.to_text();
+    // Compared as text: NaN is not equal to itself.
+    match Definition::parse(EVERY, &written) {
+        Ok(again) if again.to_text() == written && again.type_hash() == definition.type_hash() => {}
+        Ok(again) => return Err(format!("reads back as another: {}", again.to_text())),
+        Err(error) => return Err(format!("does not read back: {error}: {written}")),
+    }
+    // A message without values is as long as it has to be, and is read.
+    if let Ok(encoder) = Encoder::new(&definition, &[] as &[&str]) {
+        let mut message = Vec::new();
+        let encoded = encoder.encode(&[], &mut message);
+        encoded.map_err(|error| format!("no message: {error}"))?;
+        let mut decoder = Decoder::new(&definition, &[] as &[&str]).map_err(|e| e.to_string())?;
+        let decoded = decoder.decode(&message).map(|_| ());
+        decoded.map_err(|error| format!("its message is not read: {error}"))?;
+    }
+    Ok(true)
+}
+
+fn check_message(bytes: &[u8]) -> Verdict {
+    static DECODER: OnceLock<Decoder> = OnceLock::new();
+    let decoder = DECODER.get_or_init(|| {
+        let definition = Definition::parse(EVERY, &vectors().definition).expect("a definition");
+        let paths = [
+            "text",
+            "texts",
+            "doubles",
+            "data",
+            "ids",
+            "parts[1].label",
+            "last",
+        ];
+        Decoder::new(&definition, &paths).expect("its fields")
+    });
+    let mut decoder = decoder.clone();
+    let fields = match decoder.decode(bytes) {
+        Ok(fields) => fields,
+        Err(error) => return placed(&error, &["example_msgs/msg/Every: "]),
+    };
+    let is_whole = fields.text(0).is_some()
+        && fields.texts(1).count() == fields.count(1)
+        && fields.numbers(2).len() == fields.count(2)
+        && fields
+            .bytes(3)
+            .is_some_and(|data| data.len() == fields.count(3))
+        && fields.numbers(4).len() == fields.count(4)
+        && fields.text(5).is_some()
+        && fields.number(6).is_some();
+    is_whole
+        .then_some(true)
+        .ok_or_else(|| "a field is missing".to_owned())
 }
 
 /// Runs a check; a panic is a verdict too.

@@ -23,6 +23,7 @@ mod policy;
 mod power_loss;
 mod recovery;
 mod rig_recording;
+mod ros_messages;
 mod run_folder;
 mod sample_recording;
 #[cfg(feature = "onnx")]
