@@ -81,8 +81,8 @@ fn text(title: &str, state: &Value) -> String {
     });
     let histograms = state["histograms"].as_object().into_iter().flatten();
     let times = histograms.filter_map(|(name, buckets)| {
-        let [half, most] = [0.5, 0.99].map(|part| bound(buckets, part));
-        let text = format!("p50 below {}, p99 below {}", half?, most?);
+        let [half, nearly_all] = [0.5, 0.99].map(|part| bound(buckets, part));
+        let text = format!("p50 below {}, p99 below {}", half?, nearly_all?);
         Some(vec![name.replace('_', " "), text])
     });
     let rows: Vec<Vec<String>> = rows.chain(times).collect();

@@ -231,7 +231,8 @@ impl ClosedLoop {
     /// instance of the body, for drawings of its exact state; without one they are gauges.
     pub fn show(&mut self, live: &Live, drawn: Option<Box<dyn Body>>) {
         let telemetry = Telemetry::new(live, &*self.body, self.measure(), drawn);
-        live.controls().set_switch(self.stop_switch());
+        let switch = self.stop_switch();
+        live.controls().set_stop(move || switch.press());
         live.set_device(self.session.device());
         self.session.begin_notes();
         self.telemetry = Some(telemetry);

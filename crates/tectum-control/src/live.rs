@@ -2,8 +2,8 @@
 //!
 //! A workload describes its numbers once, as streams of named series with units and limits, as
 //! quantities that it counts and as histograms of durations. While it runs it writes frames: the
-//! numbers of one step. Whoever shows them drains the frames: a page, Foxglove, a scraper of
-//! metrics. Neither knows the other, and nothing here knows sockets.
+//! numbers of one step. A page, a client of Foxglove or a scraper of metrics reads them. Neither
+//! side knows the other, and nothing here knows sockets.
 //!
 //! ```text
 //!  workload's thread                              thread that shows

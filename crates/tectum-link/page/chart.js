@@ -275,13 +275,13 @@ export class Bins {
     if (!context || !buckets) return;
     const { width, height } = this.surface;
     const [left, right, top, bottom] = [LEFT, width - RIGHT, TOP, height - BOTTOM];
-    const most = Math.max(1, ...buckets.map(([, count]) => count));
+    const highest = Math.max(1, ...buckets.map(([, count]) => count));
     const step = (right - left) / buckets.length;
     context.textBaseline = "top";
     context.textAlign = "center";
     buckets.forEach(([bound, count], place) => {
       const x = left + place * step;
-      const size = count ? Math.max(2, (count / most) * (bottom - top)) : 0;
+      const size = count ? Math.max(2, (count / highest) * (bottom - top)) : 0;
       context.fillStyle = colour("timing");
       context.fillRect(x + 1, bottom - size, step - 2, size);
       const isDecade = bound !== null && Number.isInteger(Math.round(Math.log10(bound) * 1e6) / 1e6);
@@ -296,7 +296,7 @@ export class Bins {
     context.textAlign = "right";
     context.textBaseline = "middle";
     context.fillStyle = colour("quiet");
-    context.fillText(compact(most), left - 5, top + 4);
+    context.fillText(compact(highest), left - 5, top + 4);
     context.fillText("0", left - 5, bottom - 2);
   }
 }

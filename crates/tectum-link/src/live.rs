@@ -13,7 +13,7 @@
 //!  Controls ◀────────────────────────────────── orders
 //! ```
 //!
-//! A viewer that does not read loses batches and is told how many; memory does not grow with it,
+//! A viewer that does not read loses batches and is informed how many; memory does not grow with it,
 //! since all viewers share the batches. One that takes nothing for 30 s is disconnected.
 
 mod client;

@@ -14,7 +14,7 @@ impl StopSwitch {
         self.0.store(true, Ordering::Release);
     }
 
-    pub(crate) fn is_pressed(&self) -> bool {
+    pub(super) fn is_pressed(&self) -> bool {
         self.0.load(Ordering::Acquire)
     }
 }

@@ -9,7 +9,7 @@ use crate::body::schematic::Schematic;
 use crate::body::task::Measure;
 use crate::body::{Body, BodySpec};
 use crate::live::{
-    ClockOf, Draw, Event, EventKind, EventWriter, Frame, Group, Histogram, Live, Marks, Quantity,
+    ClockOf, Draw, Event, EventWriter, Frame, Group, Histogram, Live, Marks, Quantity,
     QuantityKind, Series, StreamSpec, StreamWriter,
 };
 

@@ -7,9 +7,8 @@ use std::time::Duration;
 use tectum::{Error, Result};
 
 use super::lock;
-use crate::closed_loop::StopSwitch;
 
-/// The most steps that may wait while a run is paused.
+/// The maximum number of steps that may wait while a run is paused.
 const MAX_PENDING_STEPS: u64 = 1_000;
 /// The range of speeds.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1_000.0;
@@ -35,7 +34,8 @@ struct State {
     /// The bits of a float64, seconds of the run for each second; 0 for as fast as possible.
     speed: AtomicU64,
     is_stopped: AtomicBool,
-    switch: Mutex<Option<StopSwitch>>,
+    /// What a stop does under a real clock.
+    stop: Mutex<Option<Box<dyn Fn() + Send>>>,
     change: (Mutex<()>, Condvar),
 }
 
@@ -47,7 +47,7 @@ impl Controls {
             steps: AtomicU64::new(0),
             speed: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
-            switch: Mutex::default(),
+            stop: Mutex::default(),
             change: Default::default(),
         }))
     }
@@ -57,9 +57,9 @@ impl Controls {
         self.0.clock
     }
 
-    /// Sets the switch that [`Controls::stop`] presses under a real clock.
-    pub fn set_switch(&self, switch: StopSwitch) {
-        *lock(&self.0.switch) = Some(switch);
+    /// Sets what [`Controls::stop`] does under a real clock, such as pressing a stop switch.
+    pub fn set_stop(&self, stop: impl Fn() + Send + 'static) {
+        *lock(&self.0.stop) = Some(Box::new(stop));
     }
 
     /// Pauses the run before its next step, or continues it.
@@ -114,8 +114,8 @@ impl Controls {
     /// Stops the run: under a simulated clock it ends, under a real one the body gets its safe
     /// action until the run ends.
     pub fn stop(&self) {
-        match (self.0.clock, &*lock(&self.0.switch)) {
-            (ClockOf::Real, Some(switch)) => switch.press(),
+        match (self.0.clock, &*lock(&self.0.stop)) {
+            (ClockOf::Real, Some(stop)) => stop(),
             _ => self.0.is_stopped.store(true, Ordering::Relaxed),
         }
         self.notify();

@@ -200,10 +200,10 @@ fn under_a_real_clock_a_run_is_only_stopped() {
             "{error}"
         );
     }
-    let switch = crate::closed_loop::StopSwitch::default();
-    controls.set_switch(switch.clone());
+    let (press, pressed) = std::sync::mpsc::channel();
+    controls.set_stop(move || press.send(()).expect("the test waits"));
     controls.stop();
-    assert!(switch.is_pressed() && !controls.is_stopped());
+    assert!(pressed.try_recv().is_ok() && !controls.is_stopped());
     let simulated = Live::new(ClockOf::Simulated);
     let error = simulated.controls().set_speed(Some(0.0));
     assert!(error.is_err_and(|error| error.to_string().contains("speed 0: it needs 0.01 to 1000")));
