@@ -4,6 +4,7 @@ use std::io::{BufRead as _, BufReader, Read as _, Write as _};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::time::Duration;
 
 use serde_json::Value;
 
@@ -149,7 +150,8 @@ fn folder(name: &str) -> PathBuf {
 #[test]
 fn the_page_of_a_pendulum_shows_the_numbers_of_its_summary() {
     let place = tempfile::tempdir().expect("a folder");
-    let arguments = ["pendulum", "--clock", "sim", "--seconds", "100000"];
+    let arguments = "pendulum --brain lqr --clock sim --seconds 1000000";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
     let shown = Shown::start(place.path(), &[&arguments[..], &["--live-paused"]].concat());
     let Some(page) = checked(&shown, &folder("pendulum")) else {
         return drop(shown);
@@ -178,16 +180,42 @@ fn the_page_of_a_pendulum_shows_the_numbers_of_its_summary() {
 }
 
 #[test]
+fn the_page_of_a_genome_shows_its_firings() {
+    let place = tempfile::tempdir().expect("a folder");
+    let genome = include_str!("../../tectum-spiking/samples/sample-genome.json");
+    std::fs::write(place.path().join("genome.json"), genome).expect("writable");
+    let arguments = "genome.json --bursts 100000000 --stimulus 0.1 --device cpu --live-paused";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let shown = Shown::start(place.path(), &arguments);
+    let Some(page) = checked(&shown, &folder("genome")) else {
+        return drop(shown);
+    };
+    let report = shown.end();
+    assert_eq!(report["end"], "interrupted");
+    for name in ["bursts", "spikes", "events"] {
+        let (number, shown) = (&report[name], &page["numbers"][name]);
+        assert!(is_shown(shown, number), "{name}: {shown}, not {number}");
+    }
+    assert!(page["moving"].as_u64() >= Some(3), "{page}");
+    assert_eq!(page["faults"], Value::Array(Vec::new()));
+}
+
+#[test]
 fn programs_read_the_metrics_and_the_summary_of_a_run() {
     let place = tempfile::tempdir().expect("a folder");
-    let arguments = ["pendulum", "--clock", "sim", "--seconds", "5"];
+    let arguments = "pendulum --brain lqr --clock sim --seconds 5";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
     let shown = Shown::start(place.path(), &[&arguments[..], &["--live-paused"]].concat());
     assert_eq!(shown.get("/healthz"), "OK\n");
     assert_eq!(shown.get("/readyz"), "ticking\n", "paused is ready");
-    let receipt: Value = serde_json::from_str(&shown.get("/receipt")).expect("JSON");
+    // The page is there before the brain is trained.
+    let json = |path| -> Value { serde_json::from_str(&shown.get(path)).expect("JSON") };
+    while json("/summary")["ticks"].is_null() {
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    assert_eq!(json("/summary")["ticks"], 0);
+    let receipt = json("/receipt");
     assert!(receipt["device"]["id"].is_string(), "{receipt}");
-    let summary: Value = serde_json::from_str(&shown.get("/summary")).expect("JSON");
-    assert_eq!(summary["ticks"], 0);
     let text = shown.get("/metrics");
     let Some(python) = python("prometheus_client") else {
         println!("skipped: python with prometheus_client is absent: metrics of a run");

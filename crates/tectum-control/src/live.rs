@@ -93,6 +93,8 @@ struct Hub {
     histograms: Mutex<Vec<Arc<Histogram>>>,
     events: Events,
     controls: Controls,
+    /// How often what it shows was described.
+    descriptions: AtomicU64,
     /// When [`Live::drain`] last found a frame, nanoseconds since `began`.
     last_frame_ns: AtomicU64,
     /// The step of that frame, and its time in nanoseconds.
@@ -138,6 +140,7 @@ impl Live {
             histograms: Mutex::default(),
             events: Events::default(),
             controls: Controls::new(clock),
+            descriptions: AtomicU64::new(0),
             last_frame_ns: AtomicU64::new(0),
             latest: Mutex::default(),
         }))
@@ -146,6 +149,12 @@ impl Live {
     /// States what runs.
     pub fn set_about(&self, about: About) {
         *lock(&self.0.about) = about;
+        self.0.descriptions.fetch_add(1, Ordering::Release);
+    }
+
+    /// A number that grows whenever it is described again: what runs, or another stream.
+    pub fn descriptions(&self) -> u64 {
+        self.0.descriptions.load(Ordering::Acquire)
     }
 
     /// What runs.
@@ -185,6 +194,7 @@ impl Live {
     ) -> StreamWriter {
         let (writer, reader) = stream::pair(spec, hidden, draw);
         lock(&self.0.streams).push(reader);
+        self.0.descriptions.fetch_add(1, Ordering::Release);
         writer
     }
 
@@ -269,6 +279,12 @@ impl Live {
             self.0.last_frame_ns.store(now, Ordering::Relaxed);
         }
         news
+    }
+
+    /// What the frames of each stream have.
+    pub fn specs(&self) -> Vec<StreamSpec> {
+        let streams = lock(&self.0.streams);
+        streams.iter().map(|stream| stream.spec().clone()).collect()
     }
 
     /// What [`Live::drain`] has returned until now, as far as it is kept.

@@ -107,8 +107,8 @@ export class Chart {
 
   #decadesAround(low, high, isFit) {
     const limit = this.series.high;
-    if (!(low > 0)) low = high > 0 ? high / 100 : 0.001;
     if (!(high > 0)) high = 1;
+    if (!(low > 0 && low <= high)) low = high / 100;
     if (!isFit && limit !== null) high = Math.max(high, limit);
     return { low: low / 1.5, high: Math.max(high * 1.5, low * 10) };
   }

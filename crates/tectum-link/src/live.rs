@@ -108,6 +108,8 @@ struct Feed {
     /// None after the end.
     sender: Option<broadcast::Sender<Batch>>,
     batches: u64,
+    /// The descriptions of the run that viewers have.
+    descriptions: u64,
 }
 
 /// A part of the feed.
@@ -115,10 +117,21 @@ struct Feed {
 enum Batch {
     /// Frames, and how the page gets them.
     Frames(Arc<Update>, Bytes),
+    /// What runs and its streams, as the page gets it, and the number of this description.
+    Run(u64, Arc<str>),
     /// An event, and how the page gets it.
     Event(Arc<Event>, Arc<str>),
     /// A state or a drawing.
     Text(Arc<str>),
+}
+
+/// What a viewer begins with.
+struct Joined {
+    /// The number of the description that it gets.
+    descriptions: u64,
+    past: Past,
+    /// Its place in what follows; none after the end.
+    batches: Option<broadcast::Receiver<Batch>>,
 }
 
 impl LiveServer {
@@ -138,6 +151,7 @@ impl LiveServer {
             feed: Mutex::new(Feed {
                 sender: Some(sender),
                 batches: 0,
+                descriptions: 0,
             }),
             viewers: AtomicUsize::new(0),
             lost_batches: AtomicU64::new(0),
@@ -226,12 +240,19 @@ impl Desk {
     fn send_news(&self) -> bool {
         let is_last = self.0.is_ending.load(Ordering::Relaxed);
         let mut feed = self.feed();
+        // Read before the frames: those of a new stream follow its description.
+        let descriptions = self.0.live.descriptions();
+        let is_new = std::mem::replace(&mut feed.descriptions, descriptions) != descriptions;
         let news = self.0.live.drain();
         feed.batches += 1;
         let is_state_due = feed.batches.is_multiple_of(STATE_BATCHES) || is_last;
         if let Some(sender) = feed.sender.as_ref().filter(|to| to.receiver_count() > 0) {
             // A batch that no one receives is none: that is the only error.
             let send = |batch| drop(sender.send(batch));
+            if is_new {
+                let run = viewer::run(&self.0.live).to_string();
+                send(Batch::Run(descriptions, run.into()));
+            }
             for update in news.updates {
                 let bytes = viewer::frames(&update);
                 send(Batch::Frames(Arc::new(update), bytes));
@@ -257,11 +278,14 @@ impl Desk {
         self.0.lost_batches.fetch_add(count, Ordering::Relaxed);
     }
 
-    /// The past of the run and a place in what follows; no place after the end.
-    fn join(&self) -> (Past, Option<broadcast::Receiver<Batch>>) {
+    /// Lets a viewer join.
+    fn join(&self) -> Joined {
         let feed = self.feed();
-        let receiver = feed.sender.as_ref().map(broadcast::Sender::subscribe);
-        (self.0.live.past(), receiver)
+        Joined {
+            descriptions: self.0.live.descriptions(),
+            past: self.0.live.past(),
+            batches: feed.sender.as_ref().map(broadcast::Sender::subscribe),
+        }
     }
 
     /// The run as it is now, for the page.

@@ -468,6 +468,43 @@ fn a_later_viewer_gets_the_past_and_after_the_end_also_the_end() {
 }
 
 #[test]
+fn viewers_that_come_before_the_run_is_described_get_its_description() {
+    let live = Live::new(ClockOf::Simulated);
+    let server = serve(&live, None);
+    let mut early = Viewer::connect(&server, &[]).expect("a viewer");
+    assert_eq!(early.of_type("run")["streams"], json!([]));
+    let mut client = foxglove(&server, "foxglove.sdk.v1").expect("a client");
+    let topics = |advertised: &Value| -> Vec<Value> {
+        let channels = advertised["channels"].as_array().expect("a list");
+        channels
+            .iter()
+            .map(|channel| channel["topic"].clone())
+            .collect()
+    };
+    assert_eq!(next_json(&mut client)["op"], "serverInfo");
+    assert_eq!(topics(&next_json(&mut client)), ["/events"]);
+    let mut closed_loop = pendulum(&live, 1.0);
+    early.texts.clear();
+    let run = early.until(|text| text["about"]["title"] == "pendulum");
+    assert_eq!(run["streams"][0]["name"], "loop");
+    loop {
+        let gone = next_json(&mut client);
+        assert_eq!(gone["op"], "unadvertise");
+        let advertised = next_json(&mut client);
+        if topics(&advertised).len() == 5 {
+            assert!(advertised["channels"][0]["id"].as_u64() >= Some(1));
+            break;
+        }
+    }
+    live.controls().set_speed(Some(20.0)).expect("in range");
+    let outcome = simulate(&live, &mut closed_loop, &mut Periods::default());
+    finish(&live, &outcome);
+    server.show_end();
+    early.read_to_end();
+    assert_eq!(early.frames.len() as u64, outcome.metrics.ticks);
+}
+
+#[test]
 fn metrics_agree_with_the_outcome_in_both_formats() {
     let live = Live::new(ClockOf::Simulated);
     let server = serve(&live, None);

@@ -14,7 +14,7 @@ import time
 from browser import Browser
 
 SIZES = [(360, 800), (1600, 1000)]
-STATE = "document.getElementById('state').textContent"
+STATE = "document.getElementById('state')?.textContent"
 CANVASES = """[...document.querySelectorAll('canvas')]
     .filter((canvas) => canvas.offsetParent)
     .map((canvas) => canvas.toDataURL())"""

@@ -20,7 +20,7 @@ use tectum_control::ros::{Definition, Encoder, Number, Value};
 use tokio::sync::broadcast::error::RecvError;
 
 use super::viewer::{Served, Viewer, close, send, send_json};
-use super::{Batch, Desk, gate};
+use super::{Batch, Desk, Joined, gate};
 use crate::socket::{Frame, Socket};
 
 /// The names of the protocol, the present one first.
@@ -94,21 +94,28 @@ enum Source {
 /// A client's topics and subscriptions.
 struct Session {
     channels: Vec<Channel>,
+    /// The id of the first channel: channels that are described again have others.
+    first_id: usize,
     /// The number of a channel by the id of its subscription.
     subscriptions: BTreeMap<u32, usize>,
     message: Vec<u8>,
 }
 
 async fn serve(desk: &Desk, socket: &mut Socket) -> Served<()> {
-    let (past, batches) = desk.join();
+    let Joined {
+        descriptions,
+        batches,
+        ..
+    } = desk.join();
     let mut session = Session {
-        channels: channels(&past.specs).map_err(|error| error.to_string())?,
+        channels: channels(&desk.0.live.specs()).map_err(|error| error.to_string())?,
+        first_id: 0,
         subscriptions: BTreeMap::new(),
         message: Vec::new(),
     };
     let information = json!({
         "op": "serverInfo",
-        "name": format!("tectum: {}", past.about.title),
+        "name": format!("tectum: {}", desk.0.live.about().title),
         "capabilities": ["time"],
         "supportedEncodings": [],
         "metadata": {},
@@ -123,7 +130,10 @@ async fn serve(desk: &Desk, socket: &mut Socket) -> Served<()> {
             batch = feed.recv() => match batch {
                 Ok(Batch::Frames(update, _)) => session.send_frames(socket, &update).await?,
                 Ok(Batch::Event(event, _)) => session.send_event(socket, &event).await?,
-                Ok(Batch::Text(_)) => {}
+                Ok(Batch::Run(number, _)) if number > descriptions => {
+                    session.describe_again(desk, socket).await?;
+                }
+                Ok(Batch::Run(..) | Batch::Text(_)) => {}
                 Err(RecvError::Lagged(count)) => {
                     desk.count_lost(count);
                     let text = format!("this client was too slow and lost {count} batches");
@@ -154,7 +164,7 @@ impl Session {
     fn advertisement(&self) -> Json {
         let channels = self.channels.iter().enumerate().map(|(id, channel)| {
             json!({
-                "id": id,
+                "id": self.first_id + id,
                 "topic": channel.topic,
                 "encoding": "cdr",
                 "schemaName": channel.definition.name(),
@@ -165,18 +175,31 @@ impl Session {
         json!({ "op": "advertise", "channels": channels.collect::<Vec<_>>() })
     }
 
+    /// Replaces the channels after the run was described again.
+    async fn describe_again(&mut self, desk: &Desk, socket: &mut Socket) -> Served<()> {
+        let channels = channels(&desk.0.live.specs()).map_err(|error| error.to_string())?;
+        let ids: Vec<usize> = (self.first_id..).take(self.channels.len()).collect();
+        self.first_id += self.channels.len();
+        self.channels = channels;
+        self.subscriptions.clear();
+        let gone = json!({ "op": "unadvertise", "channelIds": ids });
+        send_json(socket, &gone).await?;
+        send_json(socket, &self.advertisement()).await
+    }
+
     fn obey(&mut self, text: &str) -> Served<()> {
         let request = serde_json::from_str(text).map_err(|error| format!("request: {error}"))?;
         match request {
             Request::Subscribe { subscriptions } => {
                 for Subscription { id, channel_id } in subscriptions {
-                    if channel_id >= self.channels.len() {
-                        return Err(format!("subscribe: there is no channel {channel_id}"));
-                    }
+                    let place = channel_id.checked_sub(self.first_id);
+                    let place = place.filter(|place| *place < self.channels.len());
+                    let place = place
+                        .ok_or_else(|| format!("subscribe: there is no channel {channel_id}"))?;
                     if self.subscriptions.len() >= MAX_SUBSCRIPTIONS {
                         return Err(format!("more than {MAX_SUBSCRIPTIONS} subscriptions"));
                     }
-                    self.subscriptions.insert(id, channel_id);
+                    self.subscriptions.insert(id, place);
                 }
             }
             Request::Unsubscribe { subscription_ids } => {
@@ -193,6 +216,7 @@ impl Session {
             channels,
             subscriptions,
             message,
+            ..
         } = self;
         for frame in update.frames() {
             let (_, time_ns) = Update::step_and_time(frame);
@@ -224,6 +248,7 @@ impl Session {
             channels,
             subscriptions,
             message,
+            ..
         } = self;
         let time_ns = (event.time_s * 1e9).round() as u64;
         let level = match event.kind {

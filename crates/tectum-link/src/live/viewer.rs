@@ -10,11 +10,11 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tectum_control::body::schematic::Schematic;
-use tectum_control::live::{About, ClockOf, Event, EventKind, StreamSpec, Update};
+use tectum_control::live::{ClockOf, Event, EventKind, Live, Update};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_tungstenite::tungstenite::Bytes;
 
-use super::{Batch, Desk, gate};
+use super::{Batch, Desk, Joined, gate};
 use crate::serve::rate::Rate;
 use crate::socket::{Frame, Socket};
 use crate::token::is_same;
@@ -99,9 +99,12 @@ impl Viewer {
         if !is_known {
             self.require_token(socket).await?;
         }
-        let (past, mut batches) = self.desk.join();
-        let controls = self.desk.0.live.controls();
-        send_json(socket, &run(&past.about, &past.specs, controls.clock())).await?;
+        let Joined {
+            descriptions,
+            past,
+            mut batches,
+        } = self.desk.join();
+        send_json(socket, &run(&self.desk.0.live)).await?;
         for update in past
             .updates
             .iter()
@@ -118,7 +121,9 @@ impl Viewer {
             tokio::select! {
                 batch = feed.recv() => match batch {
                     Ok(Batch::Frames(_, bytes)) => send(socket, Frame::Binary(bytes)).await?,
-                    Ok(Batch::Event(_, text) | Batch::Text(text)) => {
+                    // It has this one.
+                    Ok(Batch::Run(number, _)) if number <= descriptions => {}
+                    Ok(Batch::Event(_, text) | Batch::Text(text) | Batch::Run(_, text)) => {
                         send(socket, Frame::Text((*text).to_owned())).await?;
                     }
                     Err(RecvError::Lagged(count)) => {
@@ -218,15 +223,16 @@ pub(super) async fn send_json(socket: &mut Socket, value: &Value) -> Served<()> 
     send(socket, Frame::Text(value.to_string())).await
 }
 
-/// The first message: what runs, and what its streams have.
-fn run(about: &About, specs: &[StreamSpec], clock: ClockOf) -> Value {
+/// The first message, which is sent again when streams are added: what runs, and what its streams
+/// have.
+pub(super) fn run(live: &Live) -> Value {
     json!({
         "type": "run",
         "protocol": PROTOCOL,
         "version": env!("CARGO_PKG_VERSION"),
-        "is_simulated": clock == ClockOf::Simulated,
-        "about": about,
-        "streams": specs,
+        "is_simulated": live.controls().clock() == ClockOf::Simulated,
+        "about": live.about(),
+        "streams": live.specs(),
     })
 }
 
