@@ -21,7 +21,7 @@ use tectum_control::clock::Clock;
 use tectum_control::closed_loop::{
     ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread,
 };
-use tectum_control::live::{ClockOf, Controls, PacedClock};
+use tectum_control::live::{Controls, PacedClock};
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_control::run_folder::{
     RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE, read_scenario,
@@ -289,10 +289,7 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
         .as_deref()
         .map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE)))
         .transpose()?;
-    let shown = args.live.begin(match scenario.run.clock {
-        ClockKind::Real => ClockOf::Real,
-        ClockKind::Sim => ClockOf::Simulated,
-    })?;
+    let shown = args.live.begin(scenario.run.clock)?;
     let body = build_body(&scenario)?;
     let recipe = brain_recipe(&scenario, body.spec())?;
     let device = if args.device == "auto" {

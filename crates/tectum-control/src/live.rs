@@ -21,8 +21,9 @@
 //! itself.
 //!
 //! ```
-//! use tectum_control::live::{ClockOf, Group, Live, Marks, Series, StreamSpec};
-//! let live = Live::new(ClockOf::Simulated);
+//! use tectum_control::clock::ClockKind;
+//! use tectum_control::live::{Group, Live, Marks, Series, StreamSpec};
+//! let live = Live::new(ClockKind::Sim);
 //! let height = Series::new("height", "m", Group::Observation).within(0.0, 2.0);
 //! let mut writer = live.add_stream(StreamSpec::new("loop", "tick", 0.1, vec![height]));
 //! writer.write(0, 0, Marks::NONE, [1.5]);
@@ -44,9 +45,9 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 use serde_json::Value;
-use tectum::Device;
+use tectum::{Device, Error, Receipt, Result};
 
-pub use controls::{ClockOf, Controls};
+pub use controls::Controls;
 pub use event::{Event, EventKind, EventWriter, MAX_EVENTS};
 #[cfg(feature = "genome")]
 pub use firings::FiringsFeed;
@@ -58,6 +59,7 @@ pub use stream::{
 };
 
 use crate::body::schematic::Schematic;
+use crate::clock::ClockKind;
 use event::Events;
 use stream::StreamReader;
 
@@ -130,7 +132,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 
 impl Live {
     /// A run without streams.
-    pub fn new(clock: ClockOf) -> Self {
+    pub fn new(clock: ClockKind) -> Self {
         Self(Arc::new(Hub {
             began: Instant::now(),
             about: Mutex::default(),
@@ -173,10 +175,17 @@ impl Live {
     }
 
     /// States how the run ended: there are no steps after it.
-    pub fn finish(&self, summary: Value, receipt: Value) {
+    ///
+    /// # Errors
+    /// `Data` for a summary that is no JSON.
+    pub fn end(&self, summary: &impl Serialize, receipt: &Receipt) -> Result<()> {
+        let failed = |source| Error::data("summary: cannot be encoded").with_source(source);
+        let summary = serde_json::to_value(summary).map_err(failed)?;
+        let receipt = serde_json::to_value(receipt).map_err(failed)?;
         let mut about = lock(&self.0.about);
         about.summary = Some(summary);
         about.receipt = receipt;
+        Ok(())
     }
 
     /// Adds a stream and returns its writing end. All memory is allocated here.

@@ -12,9 +12,9 @@ use std::thread::JoinHandle;
 use tectum::{Device, Error, Result};
 use tectum_control::body::{ActionChannel, Body, BodySpec, ObservationChannel, Step};
 use tectum_control::brain::Stateless;
-use tectum_control::clock::RealClock;
+use tectum_control::clock::{ClockKind, RealClock};
 use tectum_control::closed_loop::{ClosedLoop, Discard, LoopSettings};
-use tectum_control::live::{ClockOf, Live};
+use tectum_control::live::Live;
 use tectum_link::{Address, LiveServer, LiveSettings};
 use tokio_tungstenite::tungstenite::{self, WebSocket};
 
@@ -90,7 +90,7 @@ fn round(seconds: f64, has_viewers: bool) -> Result<f64> {
     let cpu = Device::open("cpu")?;
     let body = Box::new(Followers::new());
     let mut closed_loop = ClosedLoop::new(body, Box::new(brain), &settings, &cpu)?;
-    let live = Live::new(ClockOf::Real);
+    let live = Live::new(ClockKind::Real);
     closed_loop.show(&live, None);
     let settings = LiveSettings::new(Address::parse_http("127.0.0.1:0")?);
     let server = LiveServer::start(&live, &settings)?;

@@ -52,6 +52,11 @@ export class History {
     return (this.start + index) % CAPACITY;
   }
 
+  /** The time of the oldest frame; NaN without one. */
+  get first() {
+    return this.count ? this.time[this.place(0)] : NaN;
+  }
+
   /** The time of the latest frame; NaN without one. */
   get last() {
     return this.count ? this.time[this.place(this.count - 1)] : NaN;

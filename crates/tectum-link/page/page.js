@@ -182,8 +182,11 @@ function emptyRow() {
 
 /** The shown times: the last seconds, and of them the moment of the cursor. */
 function times() {
-  const last = Math.max(...view.histories.map((history) => history.last).filter((time) => time >= 0));
-  const to = Number.isFinite(last) ? Math.max(last, 0.1 * controls.window) : controls.window;
+  const shown = view.histories.filter((history) => history.count);
+  const first = Math.min(...shown.map((history) => history.first));
+  const last = Math.max(...shown.map((history) => history.last));
+  // The first seconds fill an empty window from its left edge.
+  const to = shown.length ? Math.max(last, first + controls.window) : controls.window;
   const from = to - controls.window;
   const share = view.hover ?? controls.share;
   const cursor = from + share * controls.window;

@@ -2,7 +2,7 @@
 
 import { Surface, colour, tickText, ticks } from "./plot.js";
 
-const LEFT = 92;
+const MAX_LEFT = 92;
 const BOTTOM = 18;
 const TOP = 4;
 const RIGHT = 6;
@@ -21,7 +21,9 @@ export class Raster {
     if (!context) return;
     const { history } = this;
     const { width, height } = this.surface;
-    const area = { left: LEFT, right: width - RIGHT, top: TOP, bottom: height - BOTTOM };
+    const names = history.spec.raster.map(({ name }) => context.measureText(name).width);
+    const left = Math.min(MAX_LEFT, 12 + Math.max(...names));
+    const area = { left, right: width - RIGHT, top: TOP, bottom: height - BOTTOM };
     const x = (time) => area.left + ((time - from) / (to - from)) * (area.right - area.left);
     this.#areas(context, area);
     this.#cells(from, to, Math.max(1, Math.floor(area.right - area.left)));
@@ -61,7 +63,7 @@ export class Raster {
       // Names that would overlap are left out; the rates below have all.
       if (middle - free >= 13) {
         context.fillStyle = colour("quiet");
-        context.fillText(shortened(context, rows.name, LEFT - 10), area.left - 6, middle);
+        context.fillText(shortened(context, rows.name, MAX_LEFT - 12), area.left - 6, middle);
         free = middle;
       }
       row += rows.rows;

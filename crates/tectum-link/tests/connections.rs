@@ -6,7 +6,8 @@ use std::net::TcpStream;
 use tectum::Device;
 use tectum_control::body::body;
 use tectum_control::brain::zero::Zero;
-use tectum_control::live::{ClockOf, Group, Live, Marks, Series, StreamSpec};
+use tectum_control::clock::ClockKind;
+use tectum_control::live::{Group, Live, Marks, Series, StreamSpec};
 use tectum_link::{Address, LiveServer, LiveSettings, ServeSettings, Served, Server};
 use tokio_tungstenite::tungstenite::{self, WebSocket};
 
@@ -108,7 +109,7 @@ fn a_hundred_stalled_viewers_leave_steps_and_memory_unchanged() {
         println!("skipped: /proc is absent: the memory of viewers");
         return;
     }
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let series = |place| Series::new(format!("s{place}"), "m", Group::Observation);
     let spec = StreamSpec::new("loop", "tick", 1e-3, (0..SERIES).map(series).collect());
     let mut writer = live.add_stream(spec);

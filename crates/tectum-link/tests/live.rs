@@ -10,11 +10,11 @@ use serde_json::{Value, json};
 use tectum::{Device, Result};
 use tectum_control::body::body;
 use tectum_control::brain::Stateless;
-use tectum_control::clock::RealClock;
+use tectum_control::clock::{ClockKind, RealClock};
 use tectum_control::closed_loop::{
     ClosedLoop, End, Fault, LoopSettings, Outcome, Sink, TickRecord,
 };
-use tectum_control::live::{About, ClockOf, Live, PacedClock};
+use tectum_control::live::{About, Live, PacedClock};
 use tectum_control::ros::{Decoder, Definition};
 use tectum_link::{Address, LiveServer, LiveSettings, Token};
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
@@ -191,13 +191,12 @@ fn simulate(live: &Live, closed_loop: &mut ClosedLoop, sink: &mut dyn Sink) -> O
 
 fn finish(live: &Live, outcome: &Outcome) {
     let summary = json!({ "ticks": outcome.metrics.ticks, "return": outcome.metrics.total_reward });
-    let receipt = serde_json::to_value(&outcome.receipt).expect("JSON");
-    live.finish(summary, receipt);
+    live.end(&summary, &outcome.receipt).expect("JSON");
 }
 
 #[test]
 fn the_page_and_its_files_have_a_policy_and_no_cookie() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let server = serve(&live, None);
     for (path, kind) in [
         ("/", "text/html; charset=utf-8"),
@@ -222,7 +221,7 @@ fn the_page_and_its_files_have_a_policy_and_no_cookie() {
 
 #[test]
 fn other_origins_and_hosts_are_refused_everywhere() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let server = serve(&live, None);
     for path in ["/", "/live", "/metrics", "/summary", "/healthz", "/page.js"] {
         for headers in [
@@ -243,7 +242,7 @@ fn other_origins_and_hosts_are_refused_everywhere() {
 
 #[test]
 fn frames_quantities_and_the_end_are_those_of_the_run() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let server = serve(&live, None);
     let mut closed_loop = pendulum(&live, 10.0);
     closed_loop
@@ -320,7 +319,7 @@ fn frames_quantities_and_the_end_are_those_of_the_run() {
 
 #[test]
 fn a_viewer_pauses_steps_and_stops_a_run() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let server = serve(&live, None);
     let mut closed_loop = pendulum(&live, 1e6);
     let mut viewer = Viewer::connect(&server, &[]).expect("a viewer");
@@ -375,7 +374,7 @@ fn a_viewer_pauses_steps_and_stops_a_run() {
 
 #[test]
 fn under_a_real_clock_a_viewer_only_stops_with_the_safe_action() {
-    let live = Live::new(ClockOf::Real);
+    let live = Live::new(ClockKind::Real);
     let server = serve(&live, None);
     let mut closed_loop = pendulum(&live, 1.0);
     let mut viewer = Viewer::connect(&server, &[]).expect("a viewer");
@@ -399,7 +398,7 @@ fn under_a_real_clock_a_viewer_only_stops_with_the_safe_action() {
 
 #[test]
 fn where_a_token_is_needed_nothing_is_seen_or_steered_without_it() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let server = serve(&live, Some("secret"));
     for path in ["/metrics", "/summary", "/receipt"] {
         assert_eq!(get(&server, path, "").0, 401, "{path}");
@@ -440,7 +439,7 @@ fn where_a_token_is_needed_nothing_is_seen_or_steered_without_it() {
 
 #[test]
 fn a_later_viewer_gets_the_past_and_after_the_end_also_the_end() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let server = serve(&live, None);
     let mut closed_loop = pendulum(&live, 4.0);
     live.controls().set_speed(Some(40.0)).expect("in range");
@@ -469,7 +468,7 @@ fn a_later_viewer_gets_the_past_and_after_the_end_also_the_end() {
 
 #[test]
 fn viewers_that_come_before_the_run_is_described_get_its_description() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let server = serve(&live, None);
     let mut early = Viewer::connect(&server, &[]).expect("a viewer");
     assert_eq!(early.of_type("run")["streams"], json!([]));
@@ -506,7 +505,7 @@ fn viewers_that_come_before_the_run_is_described_get_its_description() {
 
 #[test]
 fn metrics_agree_with_the_outcome_in_both_formats() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let server = serve(&live, None);
     let mut closed_loop = pendulum(&live, 5.0);
     let outcome = simulate(&live, &mut closed_loop, &mut Periods::default());
@@ -550,7 +549,7 @@ fn metrics_agree_with_the_outcome_in_both_formats() {
 
 #[test]
 fn addresses_of_other_machines_need_a_token() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let address = Address::parse_http("0.0.0.0:0").expect("an address");
     let error = LiveServer::start(&live, &LiveSettings::new(address))
         .err()
@@ -592,7 +591,7 @@ fn next_json(socket: &mut WebSocket<TcpStream>) -> Value {
 
 #[test]
 fn foxglove_gets_every_topic_as_ros_messages() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let server = serve(&live, None);
     let mut closed_loop = pendulum(&live, 4.0);
     closed_loop

@@ -16,7 +16,8 @@ use serde_json::json;
 use tectum::route::Choice;
 use tectum::snapshot::Snapshot;
 use tectum::{Error, Receipt, Result};
-use tectum_control::live::{About, ClockOf};
+use tectum_control::clock::ClockKind;
+use tectum_control::live::About;
 use tectum_spiking::genome::{AreaRole, Genome};
 use tectum_spiking::{
     ConnectedNetwork, MemoryReport, PlasticSynapse, Simulation, SimulationOptions, SpikeCounts,
@@ -165,7 +166,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     ]
     .concat();
     let inputs = args.receipt.inputs(args.json, || Ok(read))?;
-    let shown = args.live.begin(ClockOf::Simulated)?;
+    let shown = args.live.begin(ClockKind::Sim)?;
     let (
         genome,
         ConnectedNetwork {

@@ -6,8 +6,11 @@ use std::time::Duration;
 
 use clap::Args;
 use serde::Serialize;
-use tectum::{Error, Receipt, Result};
-use tectum_control::live::{ClockOf, Live};
+#[cfg(not(feature = "link"))]
+use tectum::Error;
+use tectum::{Receipt, Result};
+use tectum_control::clock::ClockKind;
+use tectum_control::live::Live;
 
 use crate::interrupt::Interrupt;
 #[cfg(feature = "link")]
@@ -62,7 +65,7 @@ impl LiveArgs {
     /// # Errors
     /// `Invalid` for an address that is none, or that other machines reach without a token; a pause
     /// under a real clock; `Io` for an address that is in use.
-    pub fn begin(&self, clock: ClockOf) -> Result<Option<Shown>> {
+    pub fn begin(&self, clock: ClockKind) -> Result<Option<Shown>> {
         let Some(address) = &self.live else {
             return Ok(None);
         };
@@ -110,10 +113,7 @@ impl Shown {
         receipt: &Receipt,
         interrupt: &Interrupt,
     ) -> Result<()> {
-        let failed = |source| Error::data("--live: the summary").with_source(source);
-        let summary = serde_json::to_value(summary).map_err(failed)?;
-        let receipt = serde_json::to_value(receipt).map_err(failed)?;
-        self.live.finish(summary, receipt);
+        self.live.end(summary, receipt)?;
         self.close(interrupt);
         Ok(())
     }

@@ -8,9 +8,10 @@ use super::report::TickRecord;
 use crate::body::schematic::Schematic;
 use crate::body::task::Measure;
 use crate::body::{Body, BodySpec};
+use crate::clock::ClockKind;
 use crate::live::{
-    ClockOf, Draw, Event, EventWriter, Frame, Group, Histogram, Live, Marks, Quantity,
-    QuantityKind, Series, StreamSpec, StreamWriter,
+    Draw, Event, EventWriter, Frame, Group, Histogram, Live, Marks, Quantity, QuantityKind, Series,
+    StreamSpec, StreamWriter,
 };
 
 /// The name of the stream of a loop.
@@ -100,7 +101,7 @@ impl Telemetry {
         let has_state = |body: &dyn Body| body.exact_state().map(|body| body.state().len());
         let drawn = drawn.filter(|drawn| has_state(&**drawn) == has_state(body));
         let hidden = drawn.as_deref().and_then(has_state).unwrap_or(0);
-        let is_real = live.controls().clock() == ClockOf::Real;
+        let is_real = live.controls().clock() == ClockKind::Real;
         let series = series(spec, measure, is_real);
         let stream = StreamSpec::new(LOOP_STREAM, "tick", spec.dt_s, series);
         let draw = draw(spec.clone(), drawn);

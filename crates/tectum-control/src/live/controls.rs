@@ -7,27 +7,19 @@ use std::time::Duration;
 use tectum::{Error, Result};
 
 use super::lock;
+use crate::clock::ClockKind;
 
 /// The maximum number of steps that may wait while a run is paused.
 const MAX_PENDING_STEPS: u64 = 1_000;
 /// The range of speeds.
 const SPEEDS: std::ops::RangeInclusive<f64> = 0.01..=1_000.0;
 
-/// Which clock a run has, for those who steer it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ClockOf {
-    /// Time advances with the steps: a run may pause and has a speed.
-    Simulated,
-    /// Time passes by itself: a run can only be stopped.
-    Real,
-}
-
 /// The orders of viewers. Each is a state and not a message, so that nothing can pile up.
 #[derive(Clone)]
 pub struct Controls(Arc<State>);
 
 struct State {
-    clock: ClockOf,
+    clock: ClockKind,
     is_paused: AtomicBool,
     /// Steps that a paused run may still make.
     steps: AtomicU64,
@@ -40,7 +32,7 @@ struct State {
 }
 
 impl Controls {
-    pub(super) fn new(clock: ClockOf) -> Self {
+    pub(super) fn new(clock: ClockKind) -> Self {
         Self(Arc::new(State {
             clock,
             is_paused: AtomicBool::new(false),
@@ -53,7 +45,7 @@ impl Controls {
     }
 
     /// The clock of the run.
-    pub fn clock(&self) -> ClockOf {
+    pub fn clock(&self) -> ClockKind {
         self.0.clock
     }
 
@@ -115,7 +107,7 @@ impl Controls {
     /// action until the run ends.
     pub fn stop(&self) {
         match (self.0.clock, &*lock(&self.0.stop)) {
-            (ClockOf::Real, Some(stop)) => stop(),
+            (ClockKind::Real, Some(stop)) => stop(),
             _ => self.0.is_stopped.store(true, Ordering::Relaxed),
         }
         self.notify();
@@ -162,8 +154,8 @@ impl Controls {
 
     fn require_simulated(&self, order: &str) -> Result<()> {
         match self.0.clock {
-            ClockOf::Simulated => Ok(()),
-            ClockOf::Real => Err(Error::unsupported(format!(
+            ClockKind::Sim => Ok(()),
+            ClockKind::Real => Err(Error::unsupported(format!(
                 "{order}: the clock of this run is real; only stop is possible"
             ))),
         }

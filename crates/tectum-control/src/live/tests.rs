@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use super::*;
-use crate::clock::{Clock, SimClock};
+use crate::clock::{Clock, ClockKind, SimClock};
 
 fn spec(series: usize) -> StreamSpec {
     let name = |place: usize| Series::new(format!("s{place}"), "m", Group::Observation);
@@ -18,7 +18,7 @@ fn steps(update: &Update) -> Vec<u64> {
 
 #[test]
 fn frames_arrive_in_order_with_step_time_marks_and_numbers() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let mut writer = live.add_stream(spec(2));
     assert!(live.drain().updates.is_empty());
     let far = u64::from(u32::MAX) + 7;
@@ -41,7 +41,7 @@ fn frames_arrive_in_order_with_step_time_marks_and_numbers() {
 
 #[test]
 fn a_full_ring_drops_frames_and_counts_them() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let mut writer = live.add_stream(spec(1));
     for step in 0..10_000 {
         writer.write(step, step, Marks::NONE, [0.0]);
@@ -58,7 +58,7 @@ fn a_full_ring_drops_frames_and_counts_them() {
 
 #[test]
 fn the_marks_of_frames_that_are_left_out_are_kept() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let mut writer = live.add_stream(spec(1));
     for step in 0..2_560 {
         writer.write(step, step, Marks::MISSED.when(step == 1_203), [0.0]);
@@ -74,7 +74,7 @@ fn the_marks_of_frames_that_are_left_out_are_kept() {
 
 #[test]
 fn a_later_viewer_gets_a_bounded_past() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let mut writer = live.add_stream(spec(3));
     for batch in 0..40 {
         for step in 0..200 {
@@ -90,7 +90,7 @@ fn a_later_viewer_gets_a_bounded_past() {
 
 #[test]
 fn a_raster_has_a_bit_for_each_row_and_hidden_numbers_are_drawn() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let rows = |name: &str, rows| RasterRows {
         name: name.to_owned(),
         rows,
@@ -114,7 +114,7 @@ fn a_raster_has_a_bit_for_each_row_and_hidden_numbers_are_drawn() {
 
 #[test]
 fn events_are_kept_up_to_a_number_and_never_waited_for() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let mut writer = live.event_writer();
     let event = |step| Event {
         step,
@@ -139,7 +139,7 @@ fn events_are_kept_up_to_a_number_and_never_waited_for() {
 
 #[test]
 fn a_paused_run_makes_the_steps_that_are_ordered_and_continues() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     let controls = live.controls().clone();
     controls.pause(true).expect("simulated");
     assert!(live.is_ticking(), "paused is no fault");
@@ -167,7 +167,7 @@ fn a_paused_run_makes_the_steps_that_are_ordered_and_continues() {
 
 #[test]
 fn a_speed_makes_time_pass_as_fast_and_results_are_those_of_the_simulated_clock() {
-    let live = Live::new(ClockOf::Simulated);
+    let live = Live::new(ClockKind::Sim);
     live.controls().set_speed(Some(10.0)).expect("in range");
     let never = || false;
     let mut clock = PacedClock::new(live.controls().clone(), &never);
@@ -187,7 +187,7 @@ fn a_speed_makes_time_pass_as_fast_and_results_are_those_of_the_simulated_clock(
 
 #[test]
 fn under_a_real_clock_a_run_is_only_stopped() {
-    let live = Live::new(ClockOf::Real);
+    let live = Live::new(ClockKind::Real);
     let controls = live.controls();
     for refused in [
         controls.pause(true),
@@ -204,7 +204,7 @@ fn under_a_real_clock_a_run_is_only_stopped() {
     controls.set_stop(move || press.send(()).expect("the test waits"));
     controls.stop();
     assert!(pressed.try_recv().is_ok() && !controls.is_stopped());
-    let simulated = Live::new(ClockOf::Simulated);
+    let simulated = Live::new(ClockKind::Sim);
     let error = simulated.controls().set_speed(Some(0.0));
     assert!(error.is_err_and(|error| error.to_string().contains("speed 0: it needs 0.01 to 1000")));
     simulated.controls().stop();

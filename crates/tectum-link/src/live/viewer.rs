@@ -10,7 +10,8 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::{Value, json};
 use tectum_control::body::schematic::Schematic;
-use tectum_control::live::{ClockOf, Event, EventKind, Live, Update};
+use tectum_control::clock::ClockKind;
+use tectum_control::live::{Event, EventKind, Live, Update};
 use tokio::sync::broadcast::error::RecvError;
 use tokio_tungstenite::tungstenite::Bytes;
 
@@ -230,7 +231,7 @@ pub(super) fn run(live: &Live) -> Value {
         "type": "run",
         "protocol": PROTOCOL,
         "version": env!("CARGO_PKG_VERSION"),
-        "is_simulated": live.controls().clock() == ClockOf::Simulated,
+        "is_simulated": live.controls().clock() == ClockKind::Sim,
         "about": live.about(),
         "streams": live.specs(),
     })
