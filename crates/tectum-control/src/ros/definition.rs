@@ -4,7 +4,6 @@ use std::fmt::Write;
 
 use tectum::{Error, Result};
 
-use super::{interfaces, parser, type_hash};
 use crate::nearest::suggestion;
 
 /// Fields that an error or an inspection lists at most.
@@ -185,26 +184,6 @@ pub struct Definition {
 }
 
 impl Definition {
-    /// Reads the definition of a type from text of `.msg` files: that of the type, then for each
-    /// type that it contains a line of `=`, a line `MSG: package/Type` and its text. `name` is
-    /// `package/msg/Type` or `package/Type`.
-    ///
-    /// # Errors
-    /// `Data` naming type and line: syntax, a type that the text does not define, a type that
-    /// contains itself, nesting of more than 32 levels, more than 1 MiB or 10,000 fields;
-    /// `Unsupported` for definitions in IDL.
-    pub fn parse(name: &str, text: &str) -> Result<Self> {
-        parser::parse(name, text)
-    }
-
-    /// One of [`INTERFACES`](super::INTERFACES).
-    ///
-    /// # Errors
-    /// `Invalid` for another name, listing the known ones.
-    pub fn known(name: &str) -> Result<Self> {
-        interfaces::definition(name)
-    }
-
     pub(super) fn new(types: Vec<StructType>) -> Self {
         Self { types }
     }
@@ -217,12 +196,6 @@ impl Definition {
     /// The type itself, then those that it contains.
     pub fn types(&self) -> &[StructType] {
         &self.types
-    }
-
-    /// Its hash by REP-2011: `RIHS01_` and 64 hexadecimal digits. Names and types of the fields
-    /// determine it; constants, default values and comments do not.
-    pub fn type_hash(&self) -> String {
-        type_hash::of(&self.types)
     }
 
     /// Its text, which [`Definition::parse`] reads and recordings contain as `ros2msg`.
@@ -339,10 +312,15 @@ fn literal_text(literal: &Literal) -> String {
         Literal::Number(super::Number::Float(number)) => format!("{number:?}"),
         Literal::Number(super::Number::Signed(number)) => number.to_string(),
         Literal::Number(super::Number::Unsigned(number)) => number.to_string(),
-        Literal::Text(text) => parser::quoted(text),
+        Literal::Text(text) => quoted(text),
         Literal::List(items) => {
             let items: Vec<String> = items.iter().map(literal_text).collect();
             format!("[{}]", items.join(", "))
         }
     }
+}
+
+/// A text in quotes.
+fn quoted(text: &str) -> String {
+    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }

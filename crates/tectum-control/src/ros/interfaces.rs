@@ -110,19 +110,24 @@ pub const INTERFACES: [(&str, &str); 24] = [
     ),
 ];
 
-/// The definition of one of the types.
-pub(super) fn definition(name: &str) -> Result<Definition> {
-    let names = || INTERFACES.iter().map(|(known, _)| *known);
-    let own = INTERFACES.iter().find(|(known, _)| *known == name);
-    let (_, own) = own.ok_or_else(|| {
-        Error::invalid(format!(
-            "message type {name:?} is unknown{}; known: {}",
-            suggestion(name, names()),
-            names().collect::<Vec<_>>().join(", ")
-        ))
-    })?;
-    // Types that it does not contain are left out by the parser.
-    let others = INTERFACES.iter().filter(|(other, _)| *other != name);
-    let others = others.map(|(other, text)| format!("===\nMSG: {}\n{text}", short_name(other)));
-    Definition::parse(name, &format!("{own}{}", others.collect::<String>()))
+impl Definition {
+    /// One of [`INTERFACES`](super::INTERFACES).
+    ///
+    /// # Errors
+    /// `Invalid` for another name, listing the known ones.
+    pub fn known(name: &str) -> Result<Self> {
+        let names = || INTERFACES.iter().map(|(known, _)| *known);
+        let own = INTERFACES.iter().find(|(known, _)| *known == name);
+        let (_, own) = own.ok_or_else(|| {
+            Error::invalid(format!(
+                "message type {name:?} is unknown{}; known: {}",
+                suggestion(name, names()),
+                names().collect::<Vec<_>>().join(", ")
+            ))
+        })?;
+        // Types that it does not contain are left out by the parser.
+        let others = INTERFACES.iter().filter(|(other, _)| *other != name);
+        let others = others.map(|(other, text)| format!("===\nMSG: {}\n{text}", short_name(other)));
+        Self::parse(name, &format!("{own}{}", others.collect::<String>()))
+    }
 }

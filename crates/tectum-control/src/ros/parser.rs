@@ -41,17 +41,26 @@ enum Named<'t> {
     Struct(&'t str),
 }
 
-/// Reads a definition.
-pub(super) fn parse(name: &str, text: &str) -> Result<Definition> {
-    let at = |error: Error| error.at(format_args!("definition of {name}"));
-    if text.len() > MAX_TEXT {
-        return Err(at(Error::data(format!(
-            "it has {} bytes, the maximum is {MAX_TEXT}",
-            text.len()
-        ))));
+impl Definition {
+    /// Reads the definition of a type from text of `.msg` files: that of the type, then for each
+    /// type that it contains a line of `=`, a line `MSG: package/Type` and its text. `name` is
+    /// `package/msg/Type` or `package/Type`.
+    ///
+    /// # Errors
+    /// `Data` naming type and line: syntax, a type that the text does not define, a type that
+    /// contains itself, nesting of more than 32 levels, more than 1 MiB or 10,000 fields;
+    /// `Unsupported` for definitions in IDL.
+    pub fn parse(name: &str, text: &str) -> Result<Self> {
+        let at = |error: Error| error.at(format_args!("definition of {name}"));
+        if text.len() > MAX_TEXT {
+            return Err(at(Error::data(format!(
+                "it has {} bytes, the maximum is {MAX_TEXT}",
+                text.len()
+            ))));
+        }
+        let sections = sections(name, text).map_err(at)?;
+        Resolver::new(&sections).resolve().map_err(at)
     }
-    let sections = sections(name, text).map_err(at)?;
-    Resolver::new(&sections).resolve().map_err(at)
 }
 
 /// `package/msg/Type` of a name with or without the part in the middle; none if it is no name of a
@@ -425,11 +434,6 @@ fn read_text(text: &str) -> Result<String> {
         }
     }
     Err(Error::data(format!("no quote ends {text}")))
-}
-
-/// A text in quotes.
-pub(super) fn quoted(text: &str) -> String {
-    format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
 /// Gives types their places, those of a type after it.

@@ -8,27 +8,31 @@ use std::fmt::Write;
 
 use sha2::{Digest, Sha256};
 
-use super::definition::{Element, Extent, Field, StructType};
+use super::definition::{Definition, Element, Extent, Field, StructType};
 
-/// `RIHS01_` and the hash of a type that contains the others.
-pub(super) fn of(types: &[StructType]) -> String {
-    let mut referenced: Vec<&StructType> = types[1..].iter().collect();
-    referenced.sort_by(|one, other| one.name.cmp(&other.name));
-    let referenced: Vec<String> = referenced
-        .into_iter()
-        .map(|own| described(own, types))
-        .collect();
-    let json = format!(
-        "{{\"type_description\": {}, \"referenced_type_descriptions\": [{}]}}",
-        described(&types[0], types),
-        referenced.join(", ")
-    );
-    let mut hash = String::from("RIHS01_");
-    for byte in Sha256::digest(json.as_bytes()) {
-        // Writing to a string does not fail.
-        let _ = write!(hash, "{byte:02x}");
+impl Definition {
+    /// Its hash by REP-2011: `RIHS01_` and 64 hexadecimal digits. Names and types of the fields
+    /// determine it; constants, default values and comments do not.
+    pub fn type_hash(&self) -> String {
+        let types = self.types();
+        let mut referenced: Vec<&StructType> = types[1..].iter().collect();
+        referenced.sort_by(|one, other| one.name.cmp(&other.name));
+        let referenced: Vec<String> = referenced
+            .into_iter()
+            .map(|own| described(own, types))
+            .collect();
+        let json = format!(
+            "{{\"type_description\": {}, \"referenced_type_descriptions\": [{}]}}",
+            described(&types[0], types),
+            referenced.join(", ")
+        );
+        let mut hash = String::from("RIHS01_");
+        for byte in Sha256::digest(json.as_bytes()) {
+            // Writing to a string does not fail.
+            let _ = write!(hash, "{byte:02x}");
+        }
+        hash
     }
-    hash
 }
 
 fn described(own: &StructType, types: &[StructType]) -> String {
