@@ -245,6 +245,36 @@ fn programs_read_the_metrics_and_the_summary_of_a_run() {
     }
 }
 
+#[test]
+fn frames_of_foxglove_are_decoded_by_websockets() {
+    let place = tempfile::tempdir().expect("a folder");
+    let arguments = "pendulum --brain lqr --clock sim --seconds 1000 --inject nan@1 --live-paused";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let shown = Shown::start(place.path(), &arguments);
+    let Some(python) = python("websockets") else {
+        println!("skipped: python with websockets is absent: Foxglove's protocol");
+        return drop(shown);
+    };
+    let output = Command::new(python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/foxglove.py"))
+        .arg(shown.address.trim_start_matches("http://"))
+        .output()
+        .expect("an interpreter");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    let topics: Value = serde_json::from_slice(&output.stdout).expect("JSON");
+    let summary = shown.end();
+    for topic in ["/observation", "/action", "/task", "/timing"] {
+        assert_eq!(topics[topic]["count"], summary["ticks"], "{topic}");
+    }
+    let (total, shown) = (&summary["return"], &topics["/task"]["sums"]["reward"]);
+    assert_eq!(total, shown);
+    let events = topics["/events"]["sums"].as_object().expect("by text");
+    for text in ["injected: nan@1", "a viewer: continued"] {
+        assert!(events.contains_key(text), "{events:?}");
+    }
+}
+
 impl Drop for Shown {
     fn drop(&mut self) {
         let _ = self.child.kill();
