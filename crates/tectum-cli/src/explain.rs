@@ -130,11 +130,13 @@ pub fn explain(args: &ExplainArgs) -> Result<()> {
             "explain {0}: a scenario; tectum explain route {0} shows where it runs",
             file.display()
         ))),
-        Workload::Twin | Workload::Plant | Workload::Policy => Err(Error::invalid(format!(
-            "explain {0}: {1}; tectum inspect {0} shows it",
-            file.display(),
-            kind.name()
-        ))),
+        Workload::Twin | Workload::Plant | Workload::Policy | Workload::Recording => {
+            Err(Error::invalid(format!(
+                "explain {0}: {1}; tectum inspect {0} shows it",
+                file.display(),
+                kind.name()
+            )))
+        }
     }
 }
 

@@ -7,6 +7,7 @@ mod gguf;
 mod model;
 mod plant;
 mod policy;
+mod recording;
 mod twin;
 
 use std::path::PathBuf;
@@ -24,18 +25,21 @@ use self::gguf::inspect_gguf;
 use crate::file_ending::FileEnding;
 use crate::workload::Workload;
 
-/// Shows the contents of a genome, a model, a GGUF file, a twin, a plant or a policy.
+/// Shows the contents of a genome, a model, a GGUF file, a twin, a plant, a policy or a recording.
 ///
 /// For a genome: areas, mappings and synapses, the detected units, warnings and memory. For the
 /// folder of a model: sizes, tensors and tokens. For a GGUF file: metadata and each tensor too. For
 /// a twin: how well it predicts a recording. For a plant: what its equation file declares, and how
 /// well it predicts a recording. For a policy: inputs, outputs, operators, parameters, the time of
-/// a run on the CPU, and what its contract makes of a body's channels (--body). The kind is
-/// detected from the content.
+/// a run on the CPU, and what its contract makes of a body's channels (--body). For a recording:
+/// its topics with types, rates and fields. The kind is detected from the content.
 #[derive(Args)]
 pub struct InspectArgs {
-    /// A genome, the folder of a model, a GGUF file, a twin, an equation file, or a policy.
-    #[arg(value_name = "GENOME.json|MODEL|MODEL.gguf|TWIN.safetensors|FILE.plant|POLICY.onnx")]
+    /// A genome, the folder of a model, a GGUF file, a twin, an equation file, a policy, or a
+    /// recording.
+    #[arg(
+        value_name = "GENOME.json|MODEL|MODEL.gguf|TWIN.safetensors|FILE.plant|POLICY.onnx|FILE.mcap"
+    )]
     file: PathBuf,
     /// A recording that a twin or a plant is compared with.
     #[arg(long, value_name = "DATA.csv")]
@@ -125,13 +129,16 @@ pub fn inspect(args: &InspectArgs) -> Result<()> {
     if kind == Workload::Policy {
         return policy::inspect_policy(args);
     }
+    if kind == Workload::Recording {
+        return recording::inspect_recording(args);
+    }
     match (kind, gguf_file(&args.file)?) {
         (Workload::Twin, _) => twin::inspect_twin(args),
         (_, Some(file)) => inspect_gguf(args, &file),
         (Workload::Model, None) => model::inspect_model(args),
         (Workload::Genome, None) => genome::inspect_genome(args),
-        (Workload::Scenario | Workload::Program | Workload::Plant | Workload::Policy, None) => {
-            let kinds = "genomes (JSON), twins (.safetensors), plants (.plant), policies (.onnx), GGUF files (.gguf) and folders of models can";
+        (_, None) => {
+            let kinds = "genomes (JSON), twins (.safetensors), plants (.plant), policies (.onnx), GGUF files (.gguf), recordings (.mcap) and folders of models can";
             Err(Error::invalid(format!(
                 "{}: of no kind that can be shown; {kinds}",
                 args.file.display()

@@ -24,6 +24,7 @@ mod progress;
 mod rate;
 mod receipt;
 mod receipt_check;
+mod record;
 mod recover;
 mod reference;
 mod replay;
@@ -74,6 +75,7 @@ enum Command {
     Plot(plots::PlotArgs),
     Export(export::ExportArgs),
     Receipt(receipt_check::ReceiptCommand),
+    Record(record::RecordArgs),
     Recover(recover::RecoverArgs),
     Replay(replay::ReplayArgs),
     Scenario(scenario::ScenarioArgs),
@@ -105,6 +107,7 @@ fn main() -> ExitCode {
             Command::Plot(args) => plots::plot(&args),
             Command::Export(args) => export::export(&args),
             Command::Receipt(command) => receipt_check::receipt(&command),
+            Command::Record(args) => record::record(&args),
             Command::Recover(args) => recover::recover(&args),
             Command::Replay(args) => replay::replay(&args),
             Command::Scenario(args) => scenario::scenario(&args),

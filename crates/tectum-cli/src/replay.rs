@@ -7,8 +7,9 @@ use serde::Serialize;
 use tectum::{Device, Error, ErrorKind, Result};
 use tectum_control::brain::BrainSpec;
 use tectum_control::brain::policy::spec::PolicySpec;
+use tectum_control::recorded::{Recorded, RecordedReport};
 use tectum_control::recording::Trace;
-use tectum_control::replay::{Comparison, compare};
+use tectum_control::replay::{Comparison, Recording, compare};
 use tectum_control::run_folder::{SCENARIO_FILE, TRACE_FILE, read_scenario};
 use tectum_control::scenario::Scenario;
 
@@ -19,10 +20,12 @@ use crate::table::{print_json, report, short, table};
 /// Gives recorded observations to a brain, and compares its actions with the recorded ones.
 ///
 /// A regression test of a brain on real data: the clock is simulated, and the body is not stepped.
-/// Without options it is the brain of the run.
+/// Without options it is the brain of the run or the scenario. A recording of another robot needs a
+/// scenario with [body] recording = "FILE.mcap", which maps its topics to channels.
 #[derive(Args)]
 pub struct ReplayArgs {
-    /// A run folder, or its trace.mcap.
+    /// A run folder, its trace.mcap, or a scenario whose body is a recording.
+    #[arg(value_name = "RUN|SCENARIO.toml")]
     run: PathBuf,
     /// Another brain, by its name.
     #[arg(long)]
@@ -58,6 +61,9 @@ struct Output<'c> {
     within: Option<f64>,
     #[serde(flatten)]
     comparison: &'c Comparison,
+    /// Of a recording of another robot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    recording: Option<&'c RecordedReport>,
 }
 
 /// Runs the command.
@@ -71,18 +77,28 @@ pub fn replay(args: &ReplayArgs) -> Result<()> {
             "--within is {within}, needs a share from 0 to 1"
         )));
     }
-    let (folder, trace) = files(&args.run);
-    let scenario = scenario(args, &folder)?;
-    let trace = Trace::read(&trace)?;
+    let at = |error: Error| error.at(format_args!("replay {}", args.run.display()));
+    let (scenario, recording) = if args.run.extension().is_some_and(|ending| ending == "toml") {
+        let scenario = with_options(args, Scenario::read(&args.run)?)?;
+        let recording = Recording::of_body(&scenario).map_err(at)?;
+        (scenario, recording)
+    } else {
+        let (folder, trace) = files(&args.run);
+        let scenario = with_options(args, run_scenario(args, &folder)?)?;
+        let recording = Recording::of_run(&scenario, Trace::read(&trace)?).map_err(at)?;
+        (scenario, recording)
+    };
+    let recorded = Recorded::of(&scenario.body).map(|recorded| recorded.report());
     let device = Device::open(&args.device)?;
     let display = Display::new();
-    let compared = compare(&scenario, trace, &device, &mut display.watch());
+    let compared = compare(&scenario, recording, &device, &mut display.watch());
     drop(display);
-    let comparison =
-        compared.map_err(|error| error.at(format_args!("replay {}", args.run.display())))?;
+    let comparison = compared.map_err(at)?;
     args.receipt.save(&comparison.receipt)?;
     let brain = scenario.brain.name();
-    report(&text(brain, &comparison), args.json)?;
+    let mut shown = recorded.map_or_else(String::new, recording_text);
+    shown += &text(brain, &comparison);
+    report(&shown, args.json)?;
     if args.json {
         print_json(&Output {
             run: args.run.display().to_string(),
@@ -90,6 +106,7 @@ pub fn replay(args: &ReplayArgs) -> Result<()> {
             device: &device.info().id,
             within: args.within,
             comparison: &comparison,
+            recording: recorded,
         })?;
     }
     match args.within {
@@ -115,15 +132,20 @@ fn files(run: &Path) -> (PathBuf, PathBuf) {
     }
 }
 
-/// The scenario of the run with the brain that the command line names.
-fn scenario(args: &ReplayArgs, folder: &Path) -> Result<Scenario> {
+/// The scenario of the run.
+fn run_scenario(args: &ReplayArgs, folder: &Path) -> Result<Scenario> {
     if !folder.join(SCENARIO_FILE).is_file() {
         return Err(Error::invalid(format!(
-            "replay {}: there is no {SCENARIO_FILE} next to the recording, which states body and brain",
+            "replay {}: there is no {SCENARIO_FILE} next to the recording, which states body and \
+             brain; for a recording of another robot name a scenario with [body] recording",
             args.run.display()
         )));
     }
-    let mut scenario = read_scenario(folder)?;
+    read_scenario(folder)
+}
+
+/// The scenario with the brain that the command line names.
+fn with_options(args: &ReplayArgs, mut scenario: Scenario) -> Result<Scenario> {
     if let Some(brain) = &args.brain {
         scenario.set_brain(brain)?;
     }
@@ -137,6 +159,63 @@ fn scenario(args: &ReplayArgs, folder: &Path) -> Result<Scenario> {
         scenario.brain.set_twin(twin)?;
     }
     Ok(scenario)
+}
+
+/// How a recording of another robot became periods.
+fn recording_text(recorded: &RecordedReport) -> String {
+    let mut topics = vec![
+        ["topic", "type", "messages", "rate (Hz)"]
+            .map(str::to_owned)
+            .to_vec(),
+    ];
+    let mut channels = vec![
+        [
+            "channel",
+            "topic",
+            "messages",
+            "gaps",
+            "limit (s)",
+            "longest (s)",
+        ]
+        .map(str::to_owned)
+        .to_vec(),
+    ];
+    for topic in &recorded.contents.topics {
+        topics.push(vec![
+            topic.topic.clone(),
+            topic.kind.clone(),
+            topic.messages.to_string(),
+            short(topic.rate_hz),
+        ]);
+    }
+    for own in &recorded.channels {
+        channels.push(vec![
+            format!("{} {}", own.kind, own.channel),
+            own.topic.clone(),
+            own.messages.to_string(),
+            own.gaps.to_string(),
+            short(own.gap_limit_s),
+            short(own.longest_s),
+        ]);
+    }
+    format!(
+        "{}\n{}\nrecording {}: {} messages in {} s; clock {}\n\
+         {} periods of {} s: the latest message at or before the beginning of each, of an action \
+         before its end\n\
+         {} periods have a value that is older than its limit; {} s before the first period and \
+         {} s after the last one are not used\n",
+        table(&topics),
+        table(&channels),
+        recorded.file,
+        recorded.contents.messages,
+        short(recorded.contents.seconds),
+        recorded.clock.name(),
+        recorded.periods,
+        short(recorded.period_s),
+        recorded.stale_periods,
+        short(recorded.skipped_before_s),
+        short(recorded.skipped_after_s),
+    )
 }
 
 fn text(brain: &str, comparison: &Comparison) -> String {

@@ -197,6 +197,9 @@ pub fn run(args: &RunArgs) -> Result<()> {
         Workload::Twin => Err(Error::invalid(format!(
             "run {path}: a twin; a scenario's brain plans with it, --twin {path}"
         ))),
+        Workload::Recording => Err(Error::invalid(format!(
+            "run {path}: a recording; it is the body of a scenario, [body] recording = \"{path}\""
+        ))),
         Workload::Plant if args.body.is_some() => Err(Error::invalid(format!(
             "run {path}: --body is for scenarios, and this is {}",
             kind.name()

@@ -24,6 +24,8 @@ pub enum Workload {
     Plant,
     /// A policy: an ONNX file.
     Policy,
+    /// A recording: an MCAP file.
+    Recording,
 }
 
 /// What some editors write before a text of UTF-8.
@@ -45,6 +47,7 @@ impl Workload {
             Some("safetensors") => Some(Self::Twin),
             Some("plant") => Some(Self::Plant),
             Some("onnx") => Some(Self::Policy),
+            Some("mcap") => Some(Self::Recording),
             Some("atlas") => Some(Self::Program),
             Some("json") => Some(Self::Genome),
             Some("gguf") => Some(Self::Model),
@@ -56,7 +59,9 @@ impl Workload {
             Some(kind @ (Self::Scenario | Self::Program | Self::Plant)) if !path.exists() => {
                 return Ok(kind);
             }
-            Some(kind @ (Self::Twin | Self::Plant | Self::Policy)) if path.exists() => {
+            Some(kind @ (Self::Twin | Self::Plant | Self::Policy | Self::Recording))
+                if path.exists() =>
+            {
                 return Ok(kind);
             }
             _ => {}
@@ -130,6 +135,7 @@ impl Workload {
             Self::Twin => "a twin",
             Self::Plant => "a plant",
             Self::Policy => "a policy",
+            Self::Recording => "a recording",
         }
     }
 }

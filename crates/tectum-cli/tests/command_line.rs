@@ -424,7 +424,7 @@ fn mistakes_get_one_line_an_exit_code_and_leave_nothing() {
         (
             "run cart_pole --brain pid",
             2,
-            "brain \"pid\" is unknown; known: mppi, lqr, mpc, adaptive, zero, field, genome",
+            "brain \"pid\" is unknown; known: mppi, lqr, mpc, adaptive, zero, safe, field, genome",
         ),
         (
             "run cart_pole --body arm",

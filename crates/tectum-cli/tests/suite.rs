@@ -17,6 +17,7 @@ mod plant;
 mod policy;
 mod program;
 mod receipts;
+mod recordings;
 mod replay;
 mod results;
 mod rig;

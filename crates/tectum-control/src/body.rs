@@ -56,6 +56,7 @@ pub mod rig;
 pub mod schematic;
 pub mod seeker;
 mod settings;
+mod stated;
 pub mod swing_up;
 pub mod task;
 pub(crate) mod uniform;
@@ -76,6 +77,7 @@ pub use family::{Family, register_family};
 use link::LinkStatus;
 use schematic::Schematic;
 pub use settings::{BodySettings, PlantSettings, ReadSettings};
+pub use stated::StatedChannel;
 use task::Task;
 
 /// How numbers of an observation channel behave.

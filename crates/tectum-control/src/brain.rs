@@ -12,6 +12,7 @@ pub mod mppi;
 #[cfg(feature = "onnx")]
 pub mod policy;
 mod recipe;
+pub mod safe;
 mod stateless;
 pub mod zero;
 
@@ -31,6 +32,7 @@ use self::mppi::spec::MppiSpec;
 use self::policy::spec::PolicySpec;
 #[cfg(any(test, feature = "bench"))]
 use self::recipe::Conformance;
+use self::safe::SafeSpec;
 use self::zero::ZeroSpec;
 use crate::body::BodySpec;
 use crate::body::motors::MotorRule;
@@ -231,6 +233,7 @@ brains! {
     "mpc", "The same problem planned over a horizon, under the bounds of action, travel and speed." => Mpc(MpcSpec),
     "adaptive", "The regulator for a rig whose length and lag are not known." => Adaptive(AdaptiveSpec),
     "zero", "Zero at every tick: the baseline." => Zero(ZeroSpec),
+    "safe", "The body's safe action at every tick, to record what it observes." => Safe(SafeSpec),
     "field", "A field." => Field(FieldSpec) if "field",
     "genome", "A genome's spiking network." => Genome(GenomeSpec) if "genome",
     "policy", "A trained policy from an ONNX file." => Policy(PolicySpec) if "onnx",

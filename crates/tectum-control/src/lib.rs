@@ -21,6 +21,7 @@
 //! | [`closed_loop`], [`clock`], [`real_time`] | the loop: deadlines, faults, stand-ins, guards; real or simulated time |
 //! | [`twin`], [`rig_csv`] | learned models of plants, from recordings |
 //! | [`ros`] | messages of ROS 2: definitions, CDR, type hashes |
+//! | [`recorded`], [`replay`] | recordings of any robot as bodies; brains compared with recorded actions |
 //! | [`run_folder`], [`recording`] | what a run writes: receipt, summary, MCAP, snapshot |
 
 pub mod body;
@@ -35,6 +36,7 @@ pub mod least_squares;
 pub mod message;
 mod nearest;
 pub mod real_time;
+pub mod recorded;
 pub mod recording;
 mod reference;
 mod registry;

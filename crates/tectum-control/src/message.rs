@@ -230,31 +230,29 @@ impl Array {
 
     /// Appends the elements as float32; those of wider types are rounded.
     pub fn append_to(&self, elements: &mut Vec<f32>) {
-        fn each<const N: usize>(
-            data: &[u8],
-            read: fn([u8; N]) -> f32,
-        ) -> impl Iterator<Item = f32> {
-            data.as_chunks().0.iter().map(move |bytes| read(*bytes))
+        let start = elements.len();
+        elements.resize(start + self.data.len() / self.element.code().1, 0.0);
+        self.write_to(&mut elements[start..]);
+    }
+
+    /// Writes the elements as float32, as far as there is space; those of wider types are rounded.
+    pub fn write_to(&self, elements: &mut [f32]) {
+        fn each<const N: usize>(data: &[u8], elements: &mut [f32], read: fn([u8; N]) -> f32) {
+            let bytes = data.as_chunks().0.iter();
+            elements
+                .iter_mut()
+                .zip(bytes)
+                .for_each(|(own, bytes)| *own = read(*bytes));
         }
         let data = &self.data;
         match self.element {
-            ElementType::F32 => elements.extend(each(data, f32::from_le_bytes)),
-            ElementType::F64 => {
-                elements.extend(each(data, |bytes| f64::from_le_bytes(bytes) as f32))
-            }
-            ElementType::U8 => elements.extend(data.iter().map(|byte| f32::from(*byte))),
-            ElementType::I8 => {
-                elements.extend(each(data, |bytes| f32::from(i8::from_le_bytes(bytes))))
-            }
-            ElementType::I32 => {
-                elements.extend(each(data, |bytes| i32::from_le_bytes(bytes) as f32))
-            }
-            ElementType::I64 => {
-                elements.extend(each(data, |bytes| i64::from_le_bytes(bytes) as f32))
-            }
-            ElementType::Bool => {
-                elements.extend(data.iter().map(|byte| f32::from(u8::from(*byte != 0))))
-            }
+            ElementType::F32 => each(data, elements, f32::from_le_bytes),
+            ElementType::F64 => each(data, elements, |bytes| f64::from_le_bytes(bytes) as f32),
+            ElementType::U8 => each(data, elements, |[byte]| f32::from(byte)),
+            ElementType::I8 => each(data, elements, |bytes| f32::from(i8::from_le_bytes(bytes))),
+            ElementType::I32 => each(data, elements, |bytes| i32::from_le_bytes(bytes) as f32),
+            ElementType::I64 => each(data, elements, |bytes| i64::from_le_bytes(bytes) as f32),
+            ElementType::Bool => each(data, elements, |[byte]| f32::from(u8::from(byte != 0))),
         }
     }
 

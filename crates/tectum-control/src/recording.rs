@@ -15,9 +15,11 @@
 //! identical bytes.
 
 mod arrays;
-mod records;
+pub(crate) mod fields;
+pub(crate) mod records;
 #[cfg(feature = "genome")]
 mod spikes;
+pub(crate) mod topics;
 mod trace;
 #[cfg_attr(not(feature = "mcap"), path = "recording/left_out.rs")]
 mod writer;
@@ -36,6 +38,7 @@ use arrays::ArrayTopic;
 pub use records::{RecoveredRecording, recover_recording};
 #[cfg(feature = "genome")]
 pub use spikes::SpikeRecorder;
+pub use topics::{RecordingContents, TopicContents};
 pub use trace::{Trace, TraceTick};
 use writer::Writer;
 
@@ -242,7 +245,7 @@ const TICK_FIELDS: [(&str, &[&str], &str); 12] = [
 ];
 
 /// Topics, fields and their meaning, for the reference of scenarios.
-pub(crate) fn topics() -> Vec<[String; 3]> {
+pub(crate) fn topic_rows() -> Vec<[String; 3]> {
     let numbers = [
         (OBSERVATION_TOPIC, "the observation at its beginning"),
         (ACTION_TOPIC, "the action that the body got"),

@@ -11,7 +11,7 @@ use crate::body::{BODIES, Descriptor, Family, Start, mujoco};
 use crate::brain::BRAIN_DESCRIPTIONS;
 use crate::brain::mppi::MppiParameters;
 use crate::document::{Key, KeyRow, Section, TomlSource, renamings};
-use crate::recording::topics;
+use crate::recording::topic_rows;
 use crate::run_folder::FILES;
 use crate::scenario::Scenario;
 
@@ -249,7 +249,7 @@ pub fn scenario_reference() -> Result<String> {
         if !family.example.is_empty() {
             let (heading, example) = (family.heading, family.example);
             write!(page, "\n{heading}\n\n```toml\n{example}```\n").ok();
-            let rows = asked_by(example, "A body in another process.", family.read_keys)?;
+            let rows = asked_by(example, "A body that is not built in.", family.read_keys)?;
             write_tables(&mut page, &rows, |table| is_part(table, "body"));
         }
     }
@@ -297,7 +297,7 @@ pub fn scenario_reference() -> Result<String> {
         writeln!(page, "| `{file}` | {holds} |").ok();
     }
     page += "\n## Topics of the recording\n\n`trace.mcap` has a message for each period on each of three topics, as JSON.\n\n| Topic | Field | Meaning |\n|---|---|---|\n";
-    for [topic, field, meaning] in topics() {
+    for [topic, field, meaning] in topic_rows() {
         writeln!(page, "| `{topic}` | {field} | {meaning} |").ok();
     }
     Ok(page)

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::path::Path;
+use std::sync::Arc;
 
 use serde::Serialize;
 use tectum::{Device, Error, Receipt, Result, Watch, WorkProgress};
@@ -10,6 +11,7 @@ use crate::body::link::LinkStatus;
 use crate::body::{Body, BodySpec, Step};
 use crate::clock::{ClockKind, SimClock};
 use crate::closed_loop::{ClosedLoop, End, Sink, TickRecord};
+use crate::recorded::{Recorded, RecordedBody};
 use crate::recording::{Trace, TraceTick};
 use crate::run_folder::TRACE_FILE;
 use crate::scenario::Scenario;
@@ -99,14 +101,10 @@ impl Body for Replay {
         for (channel, range) in self.spec.observation.iter().zip(self.spec.ranges()) {
             let own = &mut observation[range];
             if channel.is_array() {
-                let mut elements = Vec::with_capacity(own.len());
                 arrays
                     .next()
                     .into_iter()
-                    .for_each(|array| array.append_to(&mut elements));
-                own.iter_mut()
-                    .zip(elements)
-                    .for_each(|(own, element)| *own = element);
+                    .for_each(|array| array.write_to(own));
             } else if let Some(number) = numbers.next() {
                 own[0] = *number as f32;
             }
@@ -228,29 +226,71 @@ impl Sink for Comparer<'_> {
     }
 }
 
+/// What a brain is compared with.
+pub struct Recording {
+    /// The recording as a body.
+    body: Box<dyn Body>,
+    /// The recorded actions, without observations.
+    actions: Vec<TraceTick>,
+}
+
+impl Recording {
+    /// The recording of a run of a scenario.
+    ///
+    /// # Errors
+    /// `Data` for a recording of another body.
+    pub fn of_run(scenario: &Scenario, trace: Trace) -> Result<Self> {
+        let actions = trace.ticks.iter().map(|tick| TraceTick {
+            tick: tick.tick,
+            action: tick.action.clone(),
+            held: tick.held,
+            fallback: tick.fallback,
+            ..TraceTick::default()
+        });
+        Ok(Self {
+            actions: actions.collect(),
+            body: Box::new(Replay::new(trace, driven_spec(scenario)?)?),
+        })
+    }
+
+    /// The recording that is the body of a scenario.
+    ///
+    /// # Errors
+    /// `Invalid` for another body.
+    pub fn of_body(scenario: &Scenario) -> Result<Self> {
+        let recorded = Recorded::of(&scenario.body).ok_or_else(|| {
+            Error::invalid(format!(
+                "the body {} is no recording: a scenario with [body] recording = \"FILE.mcap\" is needed",
+                scenario.body.name
+            ))
+        })?;
+        Ok(Self {
+            actions: recorded.actions(),
+            body: Box::new(RecordedBody::new(Arc::clone(recorded))),
+        })
+    }
+
+    /// The recording as a body, and the recorded actions, period by period, without observations.
+    pub fn into_parts(self) -> (Box<dyn Body>, Vec<TraceTick>) {
+        (self.body, self.actions)
+    }
+}
+
 /// Gives the observations of a recording to the brain of a scenario, and compares its actions with
 /// the recorded ones. The clock is simulated: an observation follows the one before without a gap,
 /// also where the recording has one, and no answer is late.
 ///
 /// # Errors
-/// `Data` for a recording of another body or without periods; errors of the brain and the device;
-/// `Cancelled` if the watch breaks it off.
+/// `Data` for a recording without periods; errors of the brain and the device; `Cancelled` if the
+/// watch breaks it off.
 pub fn compare(
     scenario: &Scenario,
-    trace: Trace,
+    recording: Recording,
     device: &Device,
     watch: &mut Watch<'_>,
 ) -> Result<Comparison> {
-    let spec = driven_spec(scenario)?;
-    // What is compared, without the observations.
-    let actions = trace.ticks.iter().map(|tick| TraceTick {
-        tick: tick.tick,
-        action: tick.action.clone(),
-        held: tick.held,
-        fallback: tick.fallback,
-        ..TraceTick::default()
-    });
-    let ticks: Vec<TraceTick> = actions.collect();
+    let (body, ticks) = recording.into_parts();
+    let spec = body.spec().clone();
     let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else {
         return Err(Error::data("the recording has no periods"));
     };
@@ -258,10 +298,14 @@ pub fn compare(
     let mut scenario = scenario.clone();
     scenario.set_clock(ClockKind::Sim);
     scenario.set_seconds(ticks.len() as f64 * spec.dt_s)?;
-    let replay = Replay::new(trace, spec.clone())?;
     let brain = brain_recipe(&scenario, &spec)?.build(device, watch)?;
-    let mut closed_loop = ClosedLoop::new(Box::new(replay), brain, &scenario.run, device)?;
+    let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
     closed_loop.set_workload(scenario.workload()?)?;
+    scenario
+        .body
+        .input_files()
+        .into_iter()
+        .for_each(|file| closed_loop.add_input_file(file));
     let difference = |channel: &crate::body::ActionChannel| ChannelDifference {
         channel: channel.name.clone(),
         unit: channel.unit.clone(),

@@ -1,10 +1,11 @@
-//! The samples of this crate: a recording, and trained policies.
+//! The samples of this crate: recordings, and trained policies.
 
 use tectum::Sample;
 
-/// A recording of the simulated rig, which `examples/record_rig.rs` makes, and policies for
-/// CartPole-v1 and Hopper-v5, which `models/policies.py` and `models/hopper.py` train;
-/// `models/deployments.py` makes the two that are untrained.
+/// A recording of the simulated rig, which `examples/record_rig.rs` makes, one of CartPole-v1 as a
+/// robot of ROS 2, which `samples/ros_recording.py` makes, and policies for CartPole-v1 and
+/// Hopper-v5, which `models/policies.py` and `models/hopper.py` train; `models/deployments.py`
+/// makes the two that are untrained.
 ///
 /// # Example
 /// ```
@@ -12,7 +13,7 @@ use tectum::Sample;
 /// assert_eq!(RigRecording::parse(SAMPLES[0].files[0].1)?.len(), 4200);
 /// # Ok::<(), tectum::Error>(())
 /// ```
-pub static SAMPLES: [Sample; 6] = [
+pub static SAMPLES: [Sample; 7] = [
     Sample {
         name: "sample-recording",
         about: "168 s of the simulated rig, swung up, balanced and disturbed, for train rig and train twin",
@@ -20,6 +21,11 @@ pub static SAMPLES: [Sample; 6] = [
             "sample-recording.csv",
             include_bytes!("../samples/sample-recording.csv"),
         )],
+    },
+    Sample {
+        name: "ros-recording",
+        about: "4 s of CartPole-v1 under that policy as a robot of ROS 2 records it, for inspect and replay",
+        files: &[("cart.mcap", include_bytes!("../samples/cart.mcap"))],
     },
     Sample {
         name: "cart-pole-policy",

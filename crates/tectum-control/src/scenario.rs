@@ -34,6 +34,7 @@ pub use crate::document::{Key, Located, Section};
 use crate::document::{KeyRow, TomlSource};
 use crate::nearest::suggestion;
 use crate::real_time::{MAX_PRIORITY, RealTime};
+use crate::recorded;
 use crate::registry::AsTable;
 
 /// A checked scenario.
@@ -208,6 +209,7 @@ impl Scenario {
         is_record: bool,
         asked: Option<&RefCell<Vec<KeyRow>>>,
     ) -> Result<Self> {
+        recorded::register()?;
         let warnings = RefCell::new(Vec::new());
         let source = TomlSource {
             origin,

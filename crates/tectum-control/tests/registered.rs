@@ -439,7 +439,7 @@ fn an_unregistered_loop_is_recorded_under_its_names_and_cannot_be_repeated() {
             .to_string(),
         reason
     );
-    let reason = "brain \"own_pid\" is not built in and not registered in this process; built in: mppi, lqr, mpc, adaptive, zero, field, genome, policy; registered: pid";
+    let reason = "brain \"own_pid\" is not built in and not registered in this process; built in: mppi, lqr, mpc, adaptive, zero, safe, field, genome, policy; registered: pid";
     assert_eq!(
         brain_recipe(&scenario, closed_loop.body_spec())
             .err()
@@ -533,7 +533,7 @@ fn mistakes_of_registered_names_are_reported_with_line() {
         (
             "\"pid\"",
             "\"pdi\"",
-            "s.toml:5: brain \"pdi\" is unknown, perhaps \"pid\"; known: mppi, lqr, mpc, adaptive, zero, field, genome, policy, pid",
+            "s.toml:5: brain \"pdi\" is unknown, perhaps \"pid\"; known: mppi, lqr, mpc, adaptive, zero, safe, field, genome, policy, pid",
         ),
         (
             "\"pid\"",

@@ -21,6 +21,8 @@ mod pendulum_regret;
 mod policy;
 #[path = "../../tectum/tests/power_loss.rs"]
 mod power_loss;
+#[cfg(feature = "onnx")]
+mod recordings;
 mod recovery;
 mod rig_recording;
 mod ros_messages;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tectum::{Error, Result};
-use tectum_control::body::{ActionChannel, BodySpec, ObservationChannel};
-use tectum_control::message::{ElementType, Message};
+use tectum_control::body::{ActionChannel, BodySpec, ObservationChannel, StatedChannel};
+use tectum_control::message::Message;
 
 use crate::socket::{Frame, Socket};
 
@@ -20,41 +20,6 @@ pub(crate) struct Stated {
     pub observation: Option<Vec<StatedChannel>>,
     pub action: Option<Vec<StatedChannel>>,
     pub safe_action: Option<Vec<f64>>,
-}
-
-/// What a scenario states of a channel.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct StatedChannel {
-    pub name: String,
-    pub unit: Option<String>,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-    /// Its sizes; empty for one number, and not compared.
-    pub shape: Vec<usize>,
-    /// The type of its elements; float32 if it is not stated.
-    pub element: Option<ElementType>,
-}
-
-impl StatedChannel {
-    /// Name, unit and range, once all of them are stated.
-    fn head(&self) -> (String, String, std::ops::RangeInclusive<f32>) {
-        let bound = |bound: Option<f64>| bound.unwrap_or(0.0) as f32;
-        let unit = self.unit.clone().unwrap_or_default();
-        (self.name.clone(), unit, bound(self.low)..=bound(self.high))
-    }
-
-    fn observation(&self) -> ObservationChannel {
-        let (name, unit, range) = self.head();
-        let own = ObservationChannel::new(name, unit, range);
-        let scale = if own.scale > 0.0 { own.scale } else { 1.0 };
-        let element = self.element.unwrap_or(ElementType::F32);
-        own.scaled(scale).array(self.shape.clone(), element)
-    }
-
-    fn action(&self) -> ActionChannel {
-        let (name, unit, range) = self.head();
-        ActionChannel::new(name, unit, range)
-    }
 }
 
 /// What a body states of itself.
@@ -157,11 +122,31 @@ impl Stated {
                 missing.join(", ")
             )));
         }
+        let head = |channel: &StatedChannel| {
+            let unit = channel.unit.clone().unwrap_or_default();
+            let bound = |bound: Option<f64>| bound.unwrap_or(0.0) as f32;
+            let range = bound(channel.low)..=bound(channel.high);
+            (channel.name.clone(), unit, range)
+        };
         let spec = BodySpec {
             name: name.to_owned(),
             dt_s: self.period_s.unwrap_or(0.0),
-            observation: observation.iter().map(StatedChannel::observation).collect(),
-            action: action.iter().map(StatedChannel::action).collect(),
+            observation: observation
+                .iter()
+                .map(|channel| {
+                    let (name, unit, range) = head(channel);
+                    let own = ObservationChannel::new(name, unit, range);
+                    let scale = if own.scale > 0.0 { own.scale } else { 1.0 };
+                    own.scaled(scale)
+                })
+                .collect(),
+            action: action
+                .iter()
+                .map(|channel| {
+                    let (name, unit, range) = head(channel);
+                    ActionChannel::new(name, unit, range)
+                })
+                .collect(),
             safe_action: safe.iter().map(|number| *number as f32).collect(),
         };
         spec.check()?;

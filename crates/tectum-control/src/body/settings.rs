@@ -1,5 +1,6 @@
 //! The `[body]` part of a scenario, and the settings of bodies that this crate does not know.
 
+use std::any::Any;
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::fmt::Debug;
@@ -61,6 +62,11 @@ pub trait PlantSettings: Send + Sync {
     /// run, then use the one of [`PlantSettings::make`].
     fn is_remote(&self) -> bool {
         false
+    }
+
+    /// The settings themselves, for a module that knows their type.
+    fn as_any(&self) -> Option<&dyn Any> {
+        None
     }
 
     /// Parameters of MPPI over a twin, if they depend on the settings; otherwise they are the

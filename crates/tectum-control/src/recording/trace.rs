@@ -1,5 +1,7 @@
 //! Reading recordings.
 
+use std::fs::File;
+use std::io::{BufReader, Read};
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -72,8 +74,8 @@ impl Trace {
     /// # Errors
     /// `Io` or `Data` naming the path.
     pub fn read(path: &Path) -> Result<Self> {
-        let bytes = std::fs::read(path).map_err(|source| Error::io(path.display(), source))?;
-        Self::parse(&bytes).map_err(|error| error.at(path.display()))
+        let file = File::open(path).map_err(|source| Error::io(path.display(), source))?;
+        Self::of(&mut BufReader::new(file)).map_err(|error| error.at(path.display()))
     }
 
     /// Reads a recording from the bytes of the file, up to the end of its data; the summary after
@@ -82,10 +84,14 @@ impl Trace {
     /// # Errors
     /// `Data` for bytes that are not such a recording, naming the message: each period needs one
     /// observation, one action and one tick, with the same channels throughout.
-    pub fn parse(bytes: &[u8]) -> Result<Self> {
+    pub fn parse(mut bytes: &[u8]) -> Result<Self> {
+        Self::of(&mut bytes)
+    }
+
+    fn of(source: &mut dyn Read) -> Result<Self> {
         let mut trace = Self::default();
         let mut open = TraceTick::default();
-        records::messages(bytes, &mut |message| {
+        records::messages(source, &mut |message| {
             let place = trace.messages;
             trace.messages += 1;
             trace
@@ -98,7 +104,7 @@ impl Trace {
     fn take(&mut self, message: &Message<'_>, open: &mut TraceTick) -> Result<()> {
         let fields: Map<String, Value> = serde_json::from_slice(message.data)
             .map_err(|source| Error::data("not a JSON object").with_source(source))?;
-        match message.topic {
+        match message.channel.topic.as_str() {
             OBSERVATION_TOPIC => {
                 take_numbers(&fields, &mut self.observation_names, &mut open.observation)
             }
@@ -118,7 +124,7 @@ impl Trace {
                         self.array_names.len()
                     )));
                 }
-                closed(std::mem::take(open), &fields, message.time_ns)
+                closed(std::mem::take(open), &fields, message.log_time_ns)
                     .map(|tick| self.ticks.push(tick))
             }
             topic => match topic.strip_prefix(ARRAY_PREFIX) {

@@ -14,6 +14,7 @@ use crate::body::task::Task;
 use crate::body::{self, Body, BodySpec, Family, Start};
 use crate::brain::{Brain, BrainContext, DeviceRecipe, Recipe, StandIn};
 use crate::closed_loop::ClosedLoop;
+use crate::recorded;
 
 /// Makes the plant of a scenario, at the start of its seed. Where the brain states a stage between
 /// its actions and the motors, the plant is driven by it.
@@ -36,21 +37,30 @@ pub fn build_body(scenario: &Scenario) -> Result<Box<dyn Body>> {
 /// # Errors
 /// An unknown name, listing the known ones; a file that cannot be read or is not valid.
 pub fn named_body(name: &str, start: Option<Start>) -> Result<Box<dyn Body>> {
+    recorded::register()?;
     let is_family = Family::all()
         .iter()
         .any(|family| name.starts_with(family.prefix));
     if !name.ends_with(ENDING) && !name.starts_with(PREFIX) && !is_family {
         return body::body(name, start);
     }
+    let mut scenario = body_scenario(name)?;
+    scenario.body.start = start;
+    build_body(&scenario)
+}
+
+/// The scenario of a body by its name, with default settings and the brain `zero`.
+///
+/// # Errors
+/// As [`named_body`].
+pub fn body_scenario(name: &str) -> Result<Scenario> {
     let table = |name: &str| Table::from_iter([("name".to_owned(), Value::from(name))]);
     let text = Table::from_iter([
         ("body".to_owned(), table(name).into()),
         ("brain".to_owned(), table("zero").into()),
     ])
     .to_string();
-    let mut scenario = Scenario::parse(&text, name, name)?;
-    scenario.body.start = start;
-    build_body(&scenario)
+    Scenario::parse(&text, name, name)
 }
 
 /// The constants of a scenario's body, of which no instance is stepped; with a stage of motors, its

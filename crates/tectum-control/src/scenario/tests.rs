@@ -64,7 +64,7 @@ fn mistakes_are_reported_with_line_and_fix() {
         ),
         (
             "[body]\nname = \"rig\"\n[brain]\nname = \"pid\"\n",
-            ":4: brain \"pid\" is unknown; known: mppi, lqr, mpc, adaptive, zero, field, genome, policy",
+            ":4: brain \"pid\" is unknown; known: mppi, lqr, mpc, adaptive, zero, safe, field, genome, policy",
         ),
         (
             "[body]\nname = \"rig\"\n[brain]\nname = \"lqr\"\nsamples = 3\n",

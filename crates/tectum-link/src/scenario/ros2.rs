@@ -202,6 +202,26 @@ const ELEMENTS: [ElementType; 4] = [
     ElementType::Bool,
 ];
 
+/// The body with the shapes and elements of channels that are arrays.
+fn with_arrays(mut body: BodySpec, keys: &Table) -> BodySpec {
+    let channels = keys.get("observation").and_then(Value::as_array);
+    for (own, channel) in body
+        .observation
+        .iter_mut()
+        .zip(channels.into_iter().flatten())
+    {
+        let sizes = channel.get("shape").and_then(Value::as_array);
+        let sizes = sizes.into_iter().flatten().filter_map(Value::as_integer);
+        let element = channel.get("dtype").and_then(Value::as_str);
+        let element = element.and_then(ElementType::from_code);
+        *own = own.clone().array(
+            sizes.map(|size| size as usize).collect::<Vec<_>>(),
+            element.unwrap_or(ElementType::F32),
+        );
+    }
+    body
+}
+
 /// The node of a scenario, from the name of the body and the keys.
 ///
 /// # Errors
@@ -224,6 +244,8 @@ pub(super) fn settings(name: &str, keys: &Table, body: BodySpec) -> Result<Ros2S
         };
         channels.map(field).collect()
     };
+    let body = with_arrays(body, keys);
+    body.check()?;
     let new = Ros2Settings::new(Address::parse_zenoh(address)?, body);
     let domain = keys.get("domain").and_then(Value::as_integer);
     Ok(Ros2Settings {
