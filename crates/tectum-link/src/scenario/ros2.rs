@@ -57,7 +57,7 @@ topic = "/camera/image"
 type = "sensor_msgs/msg/Image"
 field = "data"
 shape = [48, 64, 3]
-dtype = "|u1"
+dtype = "uint8"
 unit = ""
 low = 0
 high = 255
@@ -186,10 +186,10 @@ pub(super) fn read_channel(
         let sizes = shape.into_iter().map(|size| Value::from(size as i64));
         keys.insert("shape".to_owned(), Value::Array(sizes.collect()));
     }
-    let codes = ELEMENTS.map(|element| (element.code().0, element));
-    let element = Key::new("dtype", "type of the elements of an array").or("\"<f4\"");
-    if let Some(element) = section.choice(element, &codes)? {
-        keys.insert("dtype".to_owned(), element.code().0.into());
+    let names = ELEMENTS.map(|element| (element.name(), element));
+    let element = Key::new("dtype", "type of the elements of an array").or("\"float32\"");
+    if let Some(element) = section.choice(element, &names)? {
+        keys.insert("dtype".to_owned(), element.name().into());
     }
     Ok(())
 }
@@ -212,8 +212,10 @@ fn with_arrays(mut body: BodySpec, keys: &Table) -> BodySpec {
     {
         let sizes = channel.get("shape").and_then(Value::as_array);
         let sizes = sizes.into_iter().flatten().filter_map(Value::as_integer);
-        let element = channel.get("dtype").and_then(Value::as_str);
-        let element = element.and_then(ElementType::from_code);
+        let name = channel.get("dtype").and_then(Value::as_str);
+        let element = ELEMENTS
+            .into_iter()
+            .find(|element| Some(element.name()) == name);
         *own = own.clone().array(
             sizes.map(|size| size as usize).collect::<Vec<_>>(),
             element.unwrap_or(ElementType::F32),
