@@ -101,8 +101,6 @@ impl Stated {
             unit: Some(channel.unit.clone()),
             low: Some(f64::from(channel.low)),
             high: Some(f64::from(channel.high)),
-            shape: channel.shape.clone(),
-            element: Some(channel.element),
             wraps: Some(channel.kind != ChannelKind::Linear),
             discrete: None,
         });
@@ -111,8 +109,8 @@ impl Stated {
             unit: Some(channel.unit.clone()),
             low: Some(f64::from(channel.low)),
             high: Some(f64::from(channel.high)),
+            wraps: None,
             discrete: Some(channel.discrete),
-            ..StatedChannel::default()
         });
         let safe = spec.safe_action.iter().map(|number| f64::from(*number));
         Self {

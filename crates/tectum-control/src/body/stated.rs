@@ -7,7 +7,6 @@ use tectum::{Error, Result};
 
 use super::{ActionChannel, ObservationChannel};
 use crate::document::{Key, Section};
-use crate::message::ElementType;
 
 /// What a scenario states of a channel; the rest is the body's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
@@ -29,12 +28,6 @@ pub struct StatedChannel {
     /// Whether it has two values; of an action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discrete: Option<bool>,
-    /// Its sizes; empty for one number, and not compared.
-    #[serde(skip)]
-    pub shape: Vec<usize>,
-    /// The type of its elements; float32 if it is not stated.
-    #[serde(skip)]
-    pub element: Option<ElementType>,
 }
 
 impl StatedChannel {
@@ -78,7 +71,6 @@ impl StatedChannel {
             high,
             wraps: flag.filter(|_| is_observation),
             discrete: flag.filter(|_| !is_observation),
-            ..Self::default()
         })
     }
 
@@ -87,11 +79,9 @@ impl StatedChannel {
         let (name, unit, range) = self.head();
         let own = ObservationChannel::new(name, unit, range);
         let scale = if own.scale > 0.0 { own.scale } else { 1.0 };
-        let element = self.element.unwrap_or(ElementType::F32);
-        let own = own.scaled(scale).array(self.shape.clone(), element);
         match self.wraps {
-            Some(true) => own.wrapping(1.0),
-            _ => own,
+            Some(true) => own.scaled(scale).wrapping(1.0),
+            _ => own.scaled(scale),
         }
     }
 

@@ -47,3 +47,55 @@ pub(super) fn decompress(
         )),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+
+    use super::decompress;
+
+    fn compressed(kind: &str, records: &[u8]) -> Vec<u8> {
+        if kind == "zstd" {
+            let level = ruzstd::encoding::CompressionLevel::Fastest;
+            return ruzstd::encoding::compress_to_vec(records, level);
+        }
+        let mut encoder = lz4_flex::frame::FrameEncoder::new(Vec::new());
+        encoder.write_all(records).expect("memory");
+        encoder.finish().expect("memory")
+    }
+
+    #[test]
+    fn a_chunk_takes_no_more_memory_than_it_states() {
+        let records: Vec<u8> = (0..1 << 22).map(|place: u32| (place >> 16) as u8).collect();
+        for kind in ["zstd", "lz4"] {
+            let bytes = compressed(kind, &records);
+            assert!(bytes.len() < records.len() / 50, "{kind}: {}", bytes.len());
+            let mut own = Vec::new();
+            let whole = decompress(kind, &bytes, records.len() as u64, &mut own);
+            assert_eq!((whole, own == records), (Ok(()), true), "{kind}");
+            let mut own = Vec::new();
+            let larger = decompress(kind, &bytes, 1000, &mut own).expect_err("larger");
+            assert_eq!(
+                larger,
+                "is a chunk that has 1001 bytes in place of the 1000 that it states"
+            );
+            assert!(own.capacity() < 1 << 16, "{kind}: {}", own.capacity());
+            let mut own = Vec::new();
+            let claimed = decompress(kind, &bytes, 1 << 40, &mut own).expect_err("too large");
+            assert!(
+                claimed.contains("more than the maximum of 268435456"),
+                "{claimed}"
+            );
+            assert_eq!(own.capacity(), 0);
+            for end in (0..bytes.len()).step_by(97) {
+                let cut = decompress(kind, &bytes[..end], records.len() as u64, &mut own);
+                assert!(cut.is_err(), "{kind}: {end} of {}", bytes.len());
+            }
+        }
+        let other = decompress("gzip", &[1], 1, &mut Vec::new()).expect_err("unknown");
+        assert_eq!(
+            other,
+            "is a chunk compressed by \"gzip\"; zstd and lz4 are read"
+        );
+    }
+}
