@@ -42,7 +42,7 @@ pub use records::{RecoveredRecording, recover_recording};
 #[cfg(feature = "genome")]
 pub use spikes::SpikeRecorder;
 pub use topics::{RecordingContents, TopicContents};
-pub use trace::{RecordedCommands, Trace, TraceTick};
+pub use trace::{Trace, TraceTick};
 use writer::Writer;
 
 const OBSERVATION_TOPIC: &str = "/observation";

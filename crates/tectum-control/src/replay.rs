@@ -9,10 +9,11 @@ use tectum::{Device, Error, Receipt, Result, Watch, WorkProgress};
 
 use crate::body::link::LinkStatus;
 use crate::body::{Body, BodySpec, Step};
+use crate::brain::commands::RecordedCommands;
 use crate::clock::{ClockKind, SimClock};
 use crate::closed_loop::{ClosedLoop, End, Sink, TickRecord};
 use crate::recorded::{Recorded, RecordedBody};
-use crate::recording::{RecordedCommands, Trace, TraceTick};
+use crate::recording::{Trace, TraceTick};
 use crate::run_folder::TRACE_FILE;
 use crate::scenario::Scenario;
 use crate::scenario::build::{brain_recipe, driven_spec};

@@ -18,6 +18,16 @@ pub struct CommandChannel {
     pub range: [f64; 2],
 }
 
+/// What callers set of a brain's commands in a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecordedCommands {
+    /// The commands in order.
+    pub names: Vec<String>,
+    /// The number of a period, counted from the first of the recording, and the values from then on:
+    /// NaN for a command that followed its schedule.
+    pub values: Vec<(u64, Vec<f64>)>,
+}
+
 /// What a caller sets of a brain's commands while it runs, from any thread.
 #[derive(Debug, Clone)]
 pub struct CommandInputs {
@@ -29,7 +39,7 @@ pub struct CommandInputs {
 }
 
 impl CommandInputs {
-    /// Commands that nobody has set.
+    /// Commands that are not set.
     pub fn new(channels: Vec<CommandChannel>) -> Self {
         let nothing = || {
             let bits = channels.iter().map(|_| AtomicU64::new(f64::NAN.to_bits()));

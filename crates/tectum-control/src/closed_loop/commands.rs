@@ -5,8 +5,7 @@ use std::collections::VecDeque;
 use tectum::{Error, Result};
 
 use crate::brain::Brain;
-use crate::brain::commands::{CommandChannel, CommandInputs};
-use crate::recording::RecordedCommands;
+use crate::brain::commands::{CommandChannel, CommandInputs, RecordedCommands};
 
 /// The commands of the brain of a loop.
 #[derive(Debug)]

@@ -12,6 +12,7 @@ use super::{
     ACTION_TOPIC, ARRAY_PREFIX, COMMAND_TOPIC, OBSERVATION_TOPIC, TICK_FIELDS, TICK_TOPIC, arrays,
 };
 use crate::body::link::LinkState;
+use crate::brain::commands::RecordedCommands;
 use crate::message::Array;
 
 /// A recording in memory.
@@ -73,16 +74,6 @@ pub struct TraceTick {
     pub queue_ms: Option<f64>,
     /// The last round trip over the connection, if measured.
     pub network_ms: Option<f64>,
-}
-
-/// What callers set of a brain's commands in a run.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct RecordedCommands {
-    /// The commands in order.
-    pub names: Vec<String>,
-    /// The number of a period, counted from the first of the recording, and the values from then on:
-    /// NaN for a command that followed its schedule.
-    pub values: Vec<(u64, Vec<f64>)>,
 }
 
 impl Trace {

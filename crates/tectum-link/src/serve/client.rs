@@ -173,7 +173,7 @@ impl Client {
             && send(Frame::Close(reason.to_owned()));
         let limit = Instant::now() + CLOSING;
         let _ = self.stream.set_read_timeout(Some(CLOSING));
-        // What it has sent meanwhile would end the connection before it reads the reason.
+        // What it sends until then would end the connection before it reads the reason.
         while is_sent && Instant::now() < limit && wire.socket.read().is_ok() {}
     }
 }
