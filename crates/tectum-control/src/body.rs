@@ -500,10 +500,19 @@ pub trait Body: Send {
         self.step(command.action)
     }
 
+    /// Passes on the commands that have arrived with its connection to `set`, by name; no value is the
+    /// command's own schedule. The loop calls it at the beginning of each period.
+    fn commands(&mut self, _set: &mut dyn FnMut(&str, Option<f64>) -> Result<()>) {}
+
     /// The state of its connection, for a body outside of the process: the loop calls it at the
     /// beginning of each period, before it observes, and queries the brain only for a new
     /// observation. None for a body that is part of the process.
     fn link(&mut self, _clock: ClockKind) -> Option<LinkStatus> {
+        None
+    }
+
+    /// The clock that a loop of it needs; none for a body that runs under each.
+    fn clock(&self) -> Option<ClockKind> {
         None
     }
 

@@ -41,32 +41,41 @@
 //! being rebuilt or cannot recover, the stand-in answers. The safe action is then used only for
 //! readings that are not finite and for missing answers.
 
+mod commands;
 mod controller;
 mod episodes;
 mod film;
 mod guard;
 mod injection;
+mod journal;
 mod metrics;
 mod report;
 pub(crate) mod settings;
 mod sink_thread;
 mod stand_in;
 mod stop_switch;
+mod telemetry;
 mod trials;
 
 use std::ops::ControlFlow;
 
-use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, Session};
+use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Receipt, Result, Session};
 
+use self::commands::Commands;
 use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
 use self::film::Filmed;
 use self::guard::{Guard, Guarded};
 use self::injection::{BrainFaults, FaultyBody, pending};
+use self::journal::Journal;
+use self::telemetry::Telemetry;
 use crate::body::link::{LinkMetrics, LinkStatus};
 use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec, Command, InnerPeriods, Step};
+use crate::brain::commands::CommandChannel;
 use crate::brain::{Brain, StandIn};
 use crate::clock::{Clock, ClockKind, SimClock};
+use crate::live::Live;
+use crate::recording::RecordedCommands;
 pub use controller::DeviceSpan;
 pub use episodes::{EpisodeReturns, Episodes};
 pub use film::{Film, SavePicture};
@@ -97,7 +106,7 @@ pub struct ClosedLoop {
     settings: LoopSettings,
     ticks: u64,
     dt_ns: u64,
-    session: Session,
+    session: Journal,
     workload: Workload,
     metrics: Metrics,
     lateness: Option<LatencyHistogram>,
@@ -118,8 +127,12 @@ pub struct ClosedLoop {
     /// The connection of a body outside of the process in this period, and over the run.
     link: Option<LinkStatus>,
     link_metrics: Option<LinkMetrics>,
+    commands: Commands,
     trace_at_end: bool,
     film: Option<Filmed>,
+    telemetry: Option<Telemetry>,
+    /// Host time of the answer for the next period, if there is one.
+    answer_ns: Option<u64>,
     /// Of every period so far.
     trace: ContentHasher,
 }
@@ -162,6 +175,14 @@ impl ClosedLoop {
         }
         let spec = body.spec().clone();
         spec.check()?;
+        if let Some(clock) = body.clock().filter(|clock| *clock != settings.clock) {
+            return Err(Error::invalid(format!(
+                "body {}: it needs clock \"{}\", the loop has \"{}\"",
+                spec.name,
+                clock.name(),
+                settings.clock.name()
+            )));
+        }
         let workload = Workload {
             body: spec.name.clone(),
             brain: brain.name().to_owned(),
@@ -169,6 +190,7 @@ impl ClosedLoop {
         };
         let dt_ns = (spec.dt_s * 1e9).round() as u64;
         let guard = Guard::new(&settings.guard, &spec)?;
+        let commands = Commands::of(&*brain);
         let controller = Guarded::new(
             Recovering::new(brain, &spec, dt_ns, settings.stall_periods),
             guard,
@@ -177,7 +199,7 @@ impl ClosedLoop {
             ticks: ((settings.seconds / spec.dt_s).round() as u64).max(1),
             dt_ns,
             settings: settings.clone(),
-            session,
+            session: Journal::new(session),
             workload,
             metrics: Metrics::new(settings.seed),
             lateness: None,
@@ -193,12 +215,15 @@ impl ClosedLoop {
             inner: InnerPeriods::default(),
             link: None,
             link_metrics: None,
+            commands,
             spec,
             body: FaultyBody::new(body, controller.switch.clone()),
             task: None,
             controller,
             trace_at_end: false,
             film: None,
+            telemetry: None,
+            answer_ns: None,
             trace: ContentHasher::default(),
         })
     }
@@ -217,10 +242,40 @@ impl ClosedLoop {
         Ok(())
     }
 
+    /// Shows the run to those who watch it, and gives them the stop switch. `drawn` is another
+    /// instance of the body, for drawings of its exact state; without one they are gauges.
+    pub fn show(&mut self, live: &Live, drawn: Option<Box<dyn Body>>) {
+        let telemetry = Telemetry::new(live, &*self.body, self.measure(), drawn);
+        let switch = self.stop_switch();
+        live.controls().set_stop(move || switch.press());
+        live.set_device(self.session.device());
+        self.session.begin_notes();
+        self.telemetry = Some(telemetry);
+    }
+
+    /// The receipt so far.
+    pub fn receipt(&self) -> Receipt {
+        self.session.receipt()
+    }
+
     /// Sets what the run is judged by; without a task, periods are only scored by the body's
     /// reward.
     pub fn set_task(&mut self, task: impl Into<Option<Box<dyn Task>>>) {
         self.task = task.into();
+    }
+
+    /// The commands of the brain, which callers set while it runs.
+    pub fn commands(&self) -> &[CommandChannel] {
+        self.commands.channels()
+    }
+
+    /// Sets the commands that a recorded run had, in the periods in which they were used. A brain
+    /// without commands is left as it is.
+    ///
+    /// # Errors
+    /// `Data` for a recording of other commands.
+    pub fn repeat_commands(&mut self, recorded: RecordedCommands) -> Result<()> {
+        self.commands.repeat(recorded)
     }
 
     /// What the task measures, if there is one.
@@ -547,6 +602,7 @@ impl ClosedLoop {
             session,
         });
         self.finish(&answer);
+        self.answer_ns = answer.latency_ns;
         let Answer {
             source,
             missed,
@@ -579,8 +635,12 @@ impl ClosedLoop {
         })
     }
 
-    /// Asks for the connection of a body outside of the process.
+    /// Takes commands, and asks for the connection of a body outside of the process.
     fn read_link(&mut self, clock: &dyn Clock) {
+        self.commands.begin(self.metrics.ticks);
+        let commands = &self.commands;
+        self.body
+            .commands(&mut |name, value| commands.set(name, value));
         let kind = match clock.is_real() {
             true => ClockKind::Real,
             false => ClockKind::Sim,
@@ -676,6 +736,9 @@ impl ClosedLoop {
         if let Some(film) = &mut self.film {
             film.tick(self.metrics.ticks, &mut *self.body)?;
         }
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.before_step(&*self.body);
+        }
         let begin_ns = (self.metrics.ticks - self.first_tick) * self.dt_ns;
         let mut command = Command::timed(
             &self.held,
@@ -703,9 +766,14 @@ impl ClosedLoop {
             terminated: step.ends_episode(),
             timing,
             link: self.link,
+            commands: self.commands.changed(),
         };
         record.hash_into(&mut self.trace);
         sink.tick(&record)?;
+        let latency_ns = self.answer_ns.take();
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.write(&record, latency_ns, &self.metrics);
+        }
         if let Some(link) = &self.link {
             let metrics = self.link_metrics.get_or_insert_with(LinkMetrics::default);
             metrics.record(link);
@@ -723,6 +791,9 @@ impl ClosedLoop {
             (task.is_success(measure), hold_ticks(task))
         });
         self.metrics.count_period(is_success, hold_ticks, reward);
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.count(&self.metrics, &mut self.session);
+        }
         if ends_episode {
             self.body.reset(self.metrics.next_episode(step.terminated));
             self.held.copy_from_slice(&self.spec.safe_action);

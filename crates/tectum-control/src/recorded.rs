@@ -303,6 +303,10 @@ fn observation_channel(stated: &StatedChannel, series: &Series) -> ObservationCh
     let [low, high] = series.range(stated);
     let unit = stated.unit.as_deref().unwrap_or("1");
     let channel = ObservationChannel::new(&stated.name, unit, low..=high);
+    let channel = match stated.wraps {
+        Some(true) => channel.wrapping(1.0),
+        _ => channel,
+    };
     match series.shape() {
         None => channel,
         Some((shape, element)) => channel.array(shape, element),
@@ -312,5 +316,8 @@ fn observation_channel(stated: &StatedChannel, series: &Series) -> ObservationCh
 fn action_channel(stated: &StatedChannel, series: &Series) -> ActionChannel {
     let [low, high] = series.range(stated);
     let unit = stated.unit.as_deref().unwrap_or("1");
-    ActionChannel::new(&stated.name, unit, low..=high)
+    ActionChannel {
+        discrete: stated.discrete == Some(true),
+        ..ActionChannel::new(&stated.name, unit, low..=high)
+    }
 }

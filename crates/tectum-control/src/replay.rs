@@ -12,7 +12,7 @@ use crate::body::{Body, BodySpec, Step};
 use crate::clock::{ClockKind, SimClock};
 use crate::closed_loop::{ClosedLoop, End, Sink, TickRecord};
 use crate::recorded::{Recorded, RecordedBody};
-use crate::recording::{Trace, TraceTick};
+use crate::recording::{RecordedCommands, Trace, TraceTick};
 use crate::run_folder::TRACE_FILE;
 use crate::scenario::Scenario;
 use crate::scenario::build::{brain_recipe, driven_spec};
@@ -232,6 +232,8 @@ pub struct Recording {
     body: Box<dyn Body>,
     /// The recorded actions, without observations.
     actions: Vec<TraceTick>,
+    /// What callers had set of the commands of the brain.
+    commands: RecordedCommands,
 }
 
 impl Recording {
@@ -249,6 +251,7 @@ impl Recording {
         });
         Ok(Self {
             actions: actions.collect(),
+            commands: trace.commands(),
             body: Box::new(Replay::new(trace, driven_spec(scenario)?)?),
         })
     }
@@ -266,6 +269,7 @@ impl Recording {
         })?;
         Ok(Self {
             actions: recorded.actions(),
+            commands: RecordedCommands::default(),
             body: Box::new(RecordedBody::new(Arc::clone(recorded))),
         })
     }
@@ -289,6 +293,7 @@ pub fn compare(
     device: &Device,
     watch: &mut Watch<'_>,
 ) -> Result<Comparison> {
+    let commands = recording.commands.clone();
     let (body, ticks) = recording.into_parts();
     let spec = body.spec().clone();
     let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else {
@@ -301,6 +306,7 @@ pub fn compare(
     let brain = brain_recipe(&scenario, &spec)?.build(device, watch)?;
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
     closed_loop.set_workload(scenario.workload()?)?;
+    closed_loop.repeat_commands(commands)?;
     scenario
         .body
         .input_files()

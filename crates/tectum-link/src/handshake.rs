@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use tectum::{Error, Result};
-use tectum_control::body::{ActionChannel, BodySpec, ObservationChannel, StatedChannel};
+use tectum_control::body::{BodySpec, ChannelKind, StatedChannel};
 use tectum_control::message::Message;
 
 use crate::socket::{Frame, Socket};
@@ -20,6 +20,15 @@ pub(crate) struct Stated {
     pub observation: Option<Vec<StatedChannel>>,
     pub action: Option<Vec<StatedChannel>>,
     pub safe_action: Option<Vec<f64>>,
+}
+
+/// What a body states of a channel.
+struct OwnChannel<'s> {
+    name: &'s str,
+    unit: &'s str,
+    range: [f32; 2],
+    /// Name and value of what it is besides a number in a range.
+    kind: (&'static str, bool),
 }
 
 /// What a body states of itself.
@@ -85,6 +94,33 @@ pub(crate) fn read(answer: &Message, name: &str) -> Result<Introduction> {
 }
 
 impl Stated {
+    /// All that a body states.
+    pub fn of(spec: &BodySpec) -> Self {
+        let observation = spec.observation.iter().map(|channel| StatedChannel {
+            name: channel.name.clone(),
+            unit: Some(channel.unit.clone()),
+            low: Some(f64::from(channel.low)),
+            high: Some(f64::from(channel.high)),
+            wraps: Some(channel.kind != ChannelKind::Linear),
+            discrete: None,
+        });
+        let action = spec.action.iter().map(|channel| StatedChannel {
+            name: channel.name.clone(),
+            unit: Some(channel.unit.clone()),
+            low: Some(f64::from(channel.low)),
+            high: Some(f64::from(channel.high)),
+            wraps: None,
+            discrete: Some(channel.discrete),
+        });
+        let safe = spec.safe_action.iter().map(|number| f64::from(*number));
+        Self {
+            period_s: Some(spec.dt_s),
+            observation: Some(observation.collect()),
+            action: Some(action.collect()),
+            safe_action: Some(safe.collect()),
+        }
+    }
+
     /// The constants of a body that states nothing of itself; `what` it is, for the error.
     ///
     /// # Errors
@@ -122,31 +158,11 @@ impl Stated {
                 missing.join(", ")
             )));
         }
-        let head = |channel: &StatedChannel| {
-            let unit = channel.unit.clone().unwrap_or_default();
-            let bound = |bound: Option<f64>| bound.unwrap_or(0.0) as f32;
-            let range = bound(channel.low)..=bound(channel.high);
-            (channel.name.clone(), unit, range)
-        };
         let spec = BodySpec {
             name: name.to_owned(),
             dt_s: self.period_s.unwrap_or(0.0),
-            observation: observation
-                .iter()
-                .map(|channel| {
-                    let (name, unit, range) = head(channel);
-                    let own = ObservationChannel::new(name, unit, range);
-                    let scale = if own.scale > 0.0 { own.scale } else { 1.0 };
-                    own.scaled(scale)
-                })
-                .collect(),
-            action: action
-                .iter()
-                .map(|channel| {
-                    let (name, unit, range) = head(channel);
-                    ActionChannel::new(name, unit, range)
-                })
-                .collect(),
+            observation: observation.iter().map(StatedChannel::observation).collect(),
+            action: action.iter().map(StatedChannel::action).collect(),
             safe_action: safe.iter().map(|number| *number as f32).collect(),
         };
         spec.check()?;
@@ -165,24 +181,22 @@ impl Stated {
             ));
         }
         if let Some(stated) = &self.observation {
-            let own = spec.observation.iter().map(|channel| {
-                (
-                    channel.name.as_str(),
-                    channel.unit.as_str(),
-                    [channel.low, channel.high],
-                )
+            let own = spec.observation.iter().map(|channel| OwnChannel {
+                name: &channel.name,
+                unit: &channel.unit,
+                range: [channel.low, channel.high],
+                kind: ("wraps", channel.kind != ChannelKind::Linear),
             });
-            compare("observation", stated, own, &mut found);
+            compare("observation", stated, &own.collect::<Vec<_>>(), &mut found);
         }
         if let Some(stated) = &self.action {
-            let own = spec.action.iter().map(|channel| {
-                (
-                    channel.name.as_str(),
-                    channel.unit.as_str(),
-                    [channel.low, channel.high],
-                )
+            let own = spec.action.iter().map(|channel| OwnChannel {
+                name: &channel.name,
+                unit: &channel.unit,
+                range: [channel.low, channel.high],
+                kind: ("discrete", channel.discrete),
             });
-            compare("action", stated, own, &mut found);
+            compare("action", stated, &own.collect::<Vec<_>>(), &mut found);
         }
         if let Some(stated) = &self.safe_action {
             let stated: Vec<f32> = stated.iter().map(|number| *number as f32).collect();
@@ -211,35 +225,42 @@ impl Stated {
     }
 }
 
-fn compare<'s>(
-    kind: &str,
-    stated: &[StatedChannel],
-    own: impl Iterator<Item = (&'s str, &'s str, [f32; 2])> + Clone,
-    found: &mut Vec<String>,
-) {
+fn compare(part: &str, stated: &[StatedChannel], own: &[OwnChannel<'_>], found: &mut Vec<String>) {
     let names: Vec<&str> = stated.iter().map(|channel| channel.name.as_str()).collect();
-    let own_names: Vec<&str> = own.clone().map(|(name, ..)| name).collect();
+    let own_names: Vec<&str> = own.iter().map(|channel| channel.name).collect();
     if names != own_names {
         found.push(format!(
-            "its {kind} has the channels {}, the scenario states {}",
+            "its {part} has the channels {}, the scenario states {}",
             own_names.join(", "),
             names.join(", ")
         ));
         return;
     }
-    for (channel, (name, unit, [low, high])) in stated.iter().zip(own) {
-        if let Some(stated) = channel.unit.as_ref().filter(|stated| *stated != unit) {
+    for (channel, own) in stated.iter().zip(own) {
+        let OwnChannel {
+            name,
+            unit,
+            range: [low, high],
+            kind: (kind, own_kind),
+        } = own;
+        if let Some(stated) = channel.unit.as_ref().filter(|stated| stated != unit) {
             found.push(format!(
-                "{kind} {name} is in {unit:?}, the scenario states {stated:?}"
+                "{part} {name} is in {unit:?}, the scenario states {stated:?}"
             ));
         }
         let bounds = [("low", channel.low, low), ("high", channel.high, high)];
         for (bound, stated, own) in bounds {
-            if let Some(stated) = stated.filter(|stated| *stated as f32 != own) {
+            if let Some(stated) = stated.filter(|stated| *stated as f32 != *own) {
                 found.push(format!(
-                    "{bound} of {kind} {name} is {own}, the scenario states {stated}"
+                    "{bound} of {part} {name} is {own}, the scenario states {stated}"
                 ));
             }
+        }
+        let stated = channel.wraps.or(channel.discrete);
+        if let Some(stated) = stated.filter(|stated| stated != own_kind) {
+            found.push(format!(
+                "{kind} of {part} {name} is {own_kind}, the scenario states {stated}"
+            ));
         }
     }
 }
@@ -274,6 +295,7 @@ mod tests {
         stated.action = Some(vec![StatedChannel {
             unit: Some("V".into()),
             high: Some(3.0),
+            discrete: Some(true),
             ..channel("torque")
         }]);
         stated.observation = Some(vec![channel("speed"), channel("angle")]);
@@ -286,6 +308,7 @@ mod tests {
                     .into(),
                 format!("action torque is in {unit:?}, the scenario states \"V\""),
                 "high of action torque is 2, the scenario states 3".into(),
+                "discrete of action torque is false, the scenario states true".into(),
                 "its safe action is [0.0], the scenario states [1.0]".into(),
             ]
         );

@@ -94,6 +94,11 @@ impl LinkSettings {
             stated: Stated::default(),
         }
     }
+
+    /// Refuses a body that states other channels, another period or another safe action.
+    pub fn compare_with(&mut self, spec: &BodySpec) {
+        self.stated = Stated::of(spec);
+    }
 }
 
 /// What a connected body stated: known for as long as the connection is used.

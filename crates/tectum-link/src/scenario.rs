@@ -19,6 +19,7 @@ use toml::{Table, Value};
 
 use crate::handshake::Stated;
 use crate::serial::SerialSettings;
+use crate::sources::{WithSources, spec_with};
 use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token, link};
 
 pub(crate) mod file;
@@ -134,12 +135,18 @@ low = -2.0
 high = 2.0
 "#;
 
+/// What is called with the address at which a scenario waits for its body.
+static WAITING: OnceLock<fn(&Address)> = OnceLock::new();
+
 /// Makes bodies and policies outside of the process words of scenarios: the keys `remote`, `listen`,
-/// `serial` and `ros2` of `[body]`, names `ws://HOST:PORT`, and the brain `remote`. It may be called again.
+/// `serial` and `ros2` of `[body]`, names `ws://HOST:PORT`, and the brain `remote`. `report` is called
+/// with the address at which a scenario waits for its body; that of the first call is used. It may be
+/// called again.
 ///
 /// # Errors
 /// `Invalid` where another crate has registered the same keys.
-pub fn register() -> Result<()> {
+pub fn register(report: fn(&Address)) -> Result<()> {
+    let _ = WAITING.set(report);
     static BRAIN: OnceLock<std::result::Result<(), String>> = OnceLock::new();
     register_family(&REMOTE)?;
     register_family(&LISTENER)?;
@@ -183,8 +190,45 @@ enum Source {
 
 struct Live {
     settings: LinkSettings,
-    /// The connection that a check of the scenario made, for the loop.
-    spare: Mutex<Option<RemoteBody>>,
+    /// Names and settings of its sources.
+    sources: Vec<(String, LinkSettings)>,
+    /// The connections that a check of the scenario made, for the loop.
+    spare: Mutex<Option<WithSources>>,
+}
+
+impl Live {
+    /// What is known of the body, and the names of its parts, if this process is connected to all.
+    fn known(&self, name: &str) -> Option<Result<(BodySpec, String)>> {
+        // Several robots may be behind one router.
+        let is_own = |spec: &BodySpec| match &self.settings.reach {
+            Reach::Ros2(ros2) => ros2.body == *spec,
+            _ => true,
+        };
+        let body = link::connected(name).filter(|known| is_own(&known.spec))?;
+        let sources = self.sources.iter().map(|(name, _)| link::connected(name));
+        let sources: Option<Vec<_>> = sources.collect();
+        let sources = sources?;
+        let spec = spec_with(&body.spec, sources.iter().map(|source| &source.spec));
+        let checked = self.settings.stated.check(&body.spec);
+        let checked = checked.map_err(|error| error.at(format_args!("body {name}")));
+        Some(checked.and(spec).map(|spec| (spec, body.peer.clone())))
+    }
+
+    /// Connects to the body and to its sources.
+    fn open(&self, name: &str) -> Result<WithSources> {
+        let open = |name: &str, settings: &LinkSettings| {
+            RemoteBody::open_with(name, settings.clone(), &mut |address| {
+                if let (Reach::Listen(_), Some(report)) = (&settings.reach, WAITING.get()) {
+                    report(address);
+                }
+            })
+        };
+        let body = open(name, &self.settings)?;
+        let sources = self.sources.iter();
+        let sources = sources.map(|(name, settings)| open(name, settings));
+        WithSources::new(body, sources.collect::<Result<_>>()?)
+            .map_err(|error| error.at(format_args!("body {name}")))
+    }
 }
 
 impl fmt::Debug for RemoteSettings {
@@ -194,37 +238,27 @@ impl fmt::Debug for RemoteSettings {
 }
 
 impl RemoteSettings {
-    /// Connects to a body.
+    /// Connects to a body and its sources.
     fn connect(name: &str, keys: Table) -> Result<Self> {
-        let settings = link_settings(name, &keys)?;
-        // Several robots may be behind one router.
-        let is_own = |spec: &BodySpec| match &settings.reach {
-            Reach::Ros2(ros2) => ros2.body == *spec,
-            _ => true,
-        };
-        let known = link::connected(name).filter(|known| is_own(&known.spec));
-        if let Some(known) = known {
-            let checked = settings.stated.check(&known.spec);
-            checked.map_err(|error| error.at(format_args!("body {name}")))?;
-            let spare = Mutex::new(None);
-            let source = Source::Live(Box::new(Live { settings, spare }));
-            return Ok(Self::of(
-                name,
-                keys,
-                known.spec.clone(),
-                &known.peer,
-                source,
-            ));
-        }
-        let body = RemoteBody::open_with(name, settings.clone(), &mut |address| {
-            if let Reach::Listen(_) = &settings.reach {
-                tracing::warn!(%address, "waiting for the body to connect");
-            }
-        })?;
-        let (spec, peer) = (body.spec().clone(), body.peer().to_owned());
+        let sources = keys.get("source").and_then(Value::as_array);
+        let sources = sources.into_iter().flatten().map(|source| {
+            let keys = source.as_table().cloned().unwrap_or_default();
+            let name = keys.get("name").and_then(Value::as_str).unwrap_or("");
+            Ok((name.to_owned(), link_settings(name, &keys)?))
+        });
         let live = Live {
-            settings,
-            spare: Mutex::new(Some(body)),
+            settings: link_settings(name, &keys)?,
+            sources: sources.collect::<Result<_>>()?,
+            spare: Mutex::new(None),
+        };
+        let (spec, peer) = match live.known(name) {
+            Some(known) => known?,
+            None => {
+                let body = live.open(name)?;
+                let known = (body.spec().clone(), body.peer().to_owned());
+                *live.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+                known
+            }
         };
         Ok(Self::of(
             name,
@@ -282,6 +316,8 @@ impl PlantSettings for RemoteSettings {
     fn read(section: &mut Section<'_, '_>) -> Result<Self> {
         let name = read_name(section)?;
         let keys = read_other_keys(section, Carrier::of(&name))?;
+        // Before the body is waited for.
+        section.check_known()?;
         match section.run_folder() {
             Some(folder) => Self::recorded(&name, keys, folder),
             None => Self::connect(&name, keys),
@@ -296,17 +332,18 @@ impl PlantSettings for RemoteSettings {
 
     fn plant(&self, _start: Start) -> Result<Box<dyn Body>> {
         let shared = &self.shared;
-        let Live { settings, spare } = match &shared.source {
+        let live = match &shared.source {
             Source::Recorded(folder) => {
                 let replay = Replay::open(folder, shared.spec.clone())?;
                 return Ok(Box::new(replay));
             }
             Source::Live(live) => &**live,
         };
-        let spare = spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let spare = live.spare.lock();
+        let spare = spare.unwrap_or_else(PoisonError::into_inner).take();
         let body = match spare {
             Some(body) => body,
-            None => RemoteBody::open(&shared.name, settings.clone())?,
+            None => live.open(&shared.name)?,
         };
         if *body.spec() != shared.spec {
             return Err(Error::data(format!(
@@ -439,7 +476,61 @@ fn read_other_keys(section: &mut Section<'_, '_>, carrier: Carrier) -> Result<Ta
     for kind in ["observation", "action"] {
         put(kind, read_channels(section, kind, carrier)?);
     }
+    if carrier == Carrier::Socket {
+        put("source", read_sources(section)?);
+    }
     Ok(keys)
+}
+
+/// Reads `[[body.source]]`: each is written with its name, `ws://` or `listen:ws://`.
+fn read_sources(section: &mut Section<'_, '_>) -> Result<Option<Value>> {
+    let about = "Other processes with channels of the observation and no action, such as a camera; they follow the body's own.";
+    let mut sources = Vec::new();
+    for mut source in section.sections(Key::new("source", about))? {
+        let mut table = Table::new();
+        for family in [&REMOTE, &LISTENER] {
+            let about = family.about.replace("body", "source");
+            let key = Key::new(family.key, &about).or("none");
+            let value = source.string(key)?.map(|value| value.value.to_owned());
+            let value = value.map(|value| match value.starts_with(family.prefix) {
+                true => value,
+                false => format!("{}{value}", family.prefix),
+            });
+            if let Some(name) = value
+                && table.insert("name".to_owned(), name.into()).is_some()
+            {
+                return Err(source.fault("one key states the source: \"listen\" is one too many"));
+            }
+        }
+        let hold = Key::new(
+            "hold",
+            "how long the body continues without an observation of the source",
+        )
+        .unit("s")
+        .or("as of the body");
+        let hold = source.positive_up_to(hold, 10.0)?;
+        table.extend(hold.map(|hold| ("hold".to_owned(), hold.into())));
+        let token = Key::new(
+            "token_file",
+            "file with the token that the connecting side shows",
+        )
+        .or("the variable TECTUM_TOKEN, if it is set");
+        let token = source.string(token)?.map(|path| path.value.into());
+        table.extend(token.map(|token| ("token_file".to_owned(), token)));
+        if !table.contains_key("name") {
+            let known = Key::new(
+                "name",
+                "the source by its name in records: `ws://HOST:PORT` or `listen:ws://HOST:PORT`",
+            );
+            let name = source.required(known)?.value.to_owned();
+            table.insert("name".to_owned(), name.into());
+        }
+        source.finish()?;
+        sources.push(Value::from(table));
+    }
+    Ok(Some(sources)
+        .filter(|sources| !sources.is_empty())
+        .map(Value::from))
 }
 
 fn read_channels(
@@ -454,9 +545,9 @@ fn read_channels(
     let about = format!("Channels of the {kind} in order{compared}.");
     let mut channels = Vec::new();
     for mut channel in section.sections(Key::new(kind, &about))? {
-        let stated = StatedChannel::read(&mut channel, [absent; 2])?;
+        let stated = StatedChannel::read(&mut channel, kind, [absent; 3])?;
         let table = Table::try_from(stated);
-        let mut table = table.map_err(|error| section.fault(error))?;
+        let mut table = table.map_err(|error| channel.fault(error))?;
         if carrier == Carrier::Ros2 {
             ros2::read_channel(&mut channel, kind, &mut table)?;
         }
@@ -515,6 +606,8 @@ fn stated(keys: &Table) -> Stated {
                 .map(str::to_owned),
             low: channel.get("low").and_then(Value::as_float),
             high: channel.get("high").and_then(Value::as_float),
+            wraps: channel.get("wraps").and_then(Value::as_bool),
+            discrete: channel.get("discrete").and_then(Value::as_bool),
         };
         Some(channels.iter().map(channel).collect())
     };

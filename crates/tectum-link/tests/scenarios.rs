@@ -9,7 +9,7 @@ use tectum_control::scenario::Scenario;
 use crate::peer::{Drift, Peer};
 
 fn scenario(keys: &str, clock: &str) -> Result<Scenario, tectum::Error> {
-    tectum_link::register().expect("once or again");
+    tectum_link::register(|_| {}).expect("once or again");
     let text = format!(
         "[body]\n{keys}\n[brain]\nname = \"zero\"\n[loop]\nseconds = 2\nclock = \"{clock}\"\n"
     );

@@ -1,9 +1,11 @@
 //! The integration tests, in one program.
 
+mod commands;
 mod em_brain;
 mod faulty_network;
 mod feagi;
 mod gymnasium;
+mod live;
 mod lockstep;
 mod openpi;
 mod peer;
@@ -19,3 +21,4 @@ mod scenarios;
 #[cfg(unix)]
 mod serial;
 mod serving;
+mod sources;

@@ -69,7 +69,7 @@ impl Family {
     }
 
     /// The family of a body's name.
-    pub(super) fn of(name: &str) -> Option<&'static Self> {
+    pub fn of(name: &str) -> Option<&'static Self> {
         let families = Self::all().into_iter();
         families
             .filter(|family| name.starts_with(family.prefix))

@@ -76,9 +76,9 @@ impl ChannelKeys {
         }
     }
 
-    fn read(channel: &mut Section<'_, '_>) -> Result<Self> {
-        let absent = ["`1`", "that of the recording"];
-        let stated = StatedChannel::read(channel, absent)?;
+    fn read(channel: &mut Section<'_, '_>, kind: &str) -> Result<Self> {
+        let absent = ["`1`", "that of the recording", "false"];
+        let stated = StatedChannel::read(channel, kind, absent)?;
         let topic = Key::new("topic", "topic of the messages");
         let topic = channel.required(topic)?.value.to_owned();
         let field = Key::new(
@@ -134,7 +134,7 @@ impl Keys {
             }
             let mut channels = Vec::with_capacity(found.len());
             for mut channel in found {
-                channels.push(ChannelKeys::read(&mut channel)?);
+                channels.push(ChannelKeys::read(&mut channel, kind)?);
                 channel.finish()?;
             }
             let names = channels.iter().map(|channel| channel.stated.name.as_str());
