@@ -96,6 +96,8 @@ PARAMETERS = {
     "Trainer.set_parameters:values": "dict[str, Any]",
     "Trainer.step:inputs": "ArrayLike",
     "run:brain": "str",
+    "serve:brain": "str",
+    "serve:source": "str | PathLike[str] | NativeBrain | _Brain | Callable[[], Any]",
 }
 F32, F64, U32, BOOL = ("NDArray[np.float32]", "NDArray[np.float64]", "NDArray[np.uint32]", "NDArray[np.bool_]")
 CHANNELS = {"actions": F32, "ended": BOOL, "fallback": BOOL, "held": BOOL, "latency": F64, "observations": F32, "rewards": F64, "t": F64}

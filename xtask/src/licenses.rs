@@ -19,6 +19,38 @@ struct Lists {
 #[derive(Deserialize)]
 struct Licenses {
     allow: BTreeSet<String>,
+    #[serde(default)]
+    exceptions: Vec<Exception>,
+}
+
+/// Licences that one crate may have besides those of all.
+#[derive(Deserialize)]
+struct Exception {
+    allow: BTreeSet<String>,
+    #[serde(rename = "crate")]
+    package: String,
+}
+
+impl Licenses {
+    /// The licences that a crate may have.
+    fn of(&self, package: &str) -> BTreeSet<String> {
+        let own = self.exceptions.iter();
+        let own = own.filter(|exception| exception.package == package);
+        let own = own.flat_map(|exception| &exception.allow);
+        self.allow.iter().chain(own).cloned().collect()
+    }
+
+    /// The exceptions for crates that do not occur.
+    fn unused<'l>(
+        &'l self,
+        versions: &'l BTreeMap<String, BTreeSet<String>>,
+    ) -> impl Iterator<Item = String> + 'l {
+        let unused = self.exceptions.iter();
+        let unused = unused.filter(|exception| !versions.contains_key(&exception.package));
+        unused.map(|Exception { package, .. }| {
+            format!("deny.toml has an exception for {package}, which does not occur")
+        })
+    }
 }
 
 #[derive(Deserialize)]
@@ -62,7 +94,7 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
             text(package, "license"),
             text(package, "source"),
         );
-        if !is_allowed(&license, &lists.licenses.allow) {
+        if !is_allowed(&license, &lists.licenses.of(&name)) {
             found.push(format!(
                 "{name} {version}: licence {license:?} is not allowed by deny.toml"
             ));
@@ -72,6 +104,7 @@ pub fn faults(root: &Path) -> Result<Vec<String>, String> {
         }
         versions.entry(name).or_default().insert(version);
     }
+    found.extend(lists.licenses.unused(&versions));
     found.extend(duplicates(versions, &lists.bans.skip));
     Ok(found)
 }
@@ -179,6 +212,17 @@ mod tests {
         ] {
             assert!(!is_allowed(expression, &allowed), "{expression}");
         }
+    }
+
+    #[test]
+    fn an_exception_is_for_one_crate_that_occurs() {
+        let text = "allow = [\"MIT\"]\nexceptions = [{ allow = [\"MPL-2.0\"], crate = \"a\" }]";
+        let licenses: Licenses = toml::from_str(text).expect("lists");
+        let is_allowed = |package| is_allowed("MPL-2.0 AND MIT", &licenses.of(package));
+        assert!(is_allowed("a") && !is_allowed("b"));
+        let versions = |name: &str| BTreeMap::from([(name.to_owned(), BTreeSet::new())]);
+        assert_eq!(licenses.unused(&versions("a")).count(), 0);
+        assert_eq!(licenses.unused(&versions("b")).count(), 1);
     }
 
     #[test]

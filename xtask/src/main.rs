@@ -15,6 +15,7 @@ mod packages;
 mod peers;
 mod performance;
 mod quick;
+mod ros2;
 mod rotation;
 mod sample;
 mod sanitize;
@@ -32,7 +33,7 @@ use std::path::{Path, PathBuf};
 use std::process::ExitCode;
 
 /// The subcommands.
-const USAGE: &str = "test [build | run | run --sample] | quick [COMMIT] | soak | check | docs [TECTUM] | pages | gpu-kit | packages | sample | mutate [RULE | --sample COUNT] | budget | wheel | sanitize [address | thread] | peers [NAME…] | performance";
+const USAGE: &str = "test [build | run | run --sample] | quick [COMMIT] | soak | check | docs [TECTUM] | pages | gpu-kit | packages | ros2 | sample | mutate [RULE | --sample COUNT] | budget | wheel | sanitize [address | thread] | peers [NAME…] | performance";
 
 /// The repository's root.
 fn root() -> PathBuf {
@@ -58,6 +59,7 @@ fn main() -> ExitCode {
         Some("check") => suite::structure(&root()),
         Some("gpu-kit") => gpu_kit::build(&root()).and_then(|built| gpu_kit::run(&root(), &built)),
         Some("packages") => packages::run(&root()),
+        Some("ros2") => ros2::run(&root()),
         Some("sample") => sample::run(&root()),
         Some("mutate") => mutations::run(&root(), &std::env::args().skip(2).collect::<Vec<_>>()),
         Some("sanitize") => sanitize::run(&root(), std::env::args().nth(2).as_deref()),

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use crate::ros2;
 use crate::suite::{self, TIMES};
 use crate::tally::Tally;
 use crate::test_programs::{self, Program, Settings, cargo, cargo_with_all_features};
@@ -72,6 +73,10 @@ pub fn run(root: &Path, base: Option<&str>) -> Result<(), String> {
     let tests: Vec<&Program> = tests.filter(|program| is_whole(program)).collect();
     test_programs::run_all(&tests, &settings, &mut tally)?;
     let is_right = tally.report();
+    if ros2::is_touched(&files) {
+        println!("== ROS 2");
+        ros2::run(root)?;
+    }
     println!(
         "left out: examples and commands in the documentation, the GPU kit, random cases beyond {BUDGETS:?}"
     );
@@ -96,6 +101,14 @@ fn landed(root: &Path) -> Result<String, String> {
     remote
         .or_else(|_| git(root, &["rev-parse", "HEAD"]))
         .map(|commit| commit.trim().to_owned())
+}
+
+/// Files that differ from the last landed commit.
+///
+/// # Errors
+/// What git reports.
+pub fn changed_since_landed(root: &Path) -> Result<Vec<String>, String> {
+    changed(root, &landed(root)?)
 }
 
 /// Files that differ from a commit, including untracked ones.

@@ -3,7 +3,7 @@
 
 use std::path::Path;
 
-use crate::{budget::timed, gpu_kit, mutations, packages, rotation, test_programs};
+use crate::{budget::timed, gpu_kit, mutations, packages, quick, ros2, rotation, test_programs};
 
 /// A run tests one part of so many: of the slow tests, and of the kernels' cases on software
 /// adapters and in the interpreter of PTX.
@@ -109,7 +109,7 @@ pub const SLOW_TESTS: &[(&str, &str)] = &[
 type Check = (&'static str, fn(&Path) -> Result<(), String>);
 
 /// The long checks.
-const CHECKS: [Check; 5] = [
+const CHECKS: [Check; 6] = [
     ("features of each crate", packages::features_of_some),
     ("documentation of each crate", packages::documentation),
     ("packages", packages::build_from_some),
@@ -119,7 +119,11 @@ const CHECKS: [Check; 5] = [
     ("GPU kit", |root| {
         gpu_kit::run(root, &test_programs::build(root)?)
     }),
+    ROS2,
 ];
+
+/// Runs in its hour, and whenever its files changed.
+const ROS2: Check = ("ROS 2", ros2::run);
 
 /// The tests of a package that this run leaves to others.
 ///
@@ -141,13 +145,19 @@ pub fn part() -> Result<(&'static str, String), String> {
     Ok(("TECTUM_PART", format!("{number}/{PARTS}")))
 }
 
-/// Runs one of the long checks, and those of licences and of the compiler.
+/// Runs one of the long checks, those of licences and of the compiler, and that of ROS 2 if its files
+/// changed.
 ///
 /// # Errors
 /// Those of the check.
 pub fn run(root: &Path) -> Result<(), String> {
     packages::compiler_and_licences(root)?;
-    for (name, check) in rotation::of_this_hour(CHECKS.to_vec(), 1)? {
+    let mut checks = rotation::of_this_hour(CHECKS.to_vec(), 1)?;
+    let is_listed = checks.iter().any(|(name, _)| *name == ROS2.0);
+    if !is_listed && ros2::is_touched(&quick::changed_since_landed(root)?) {
+        checks.push(ROS2);
+    }
+    for (name, check) in checks {
         timed(root, name, || check(root))?;
     }
     Ok(())

@@ -71,18 +71,20 @@ pub fn lints_while_compiling() -> bool {
 /// # Errors
 /// What cargo reports.
 pub fn build(root: &Path) -> Result<Vec<Program>, String> {
-    let mut environment = HashMap::new();
-    if lints_while_compiling() {
-        environment.extend(
-            [
-                ("__CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS", "nightly"),
-                ("CARGO_UNSTABLE_WARNINGS", "true"),
-                ("CARGO_BUILD_WARNINGS", "deny"),
-            ]
-            .map(|(name, value)| (name, value.to_owned())),
-        );
-    }
-    build_with(root, &[], &environment)
+    build_with(root, &[], &lints())
+}
+
+/// The variables with which a build refuses warnings, where it lints.
+fn lints() -> HashMap<&'static str, String> {
+    let variables = [
+        ("__CARGO_TEST_CHANNEL_OVERRIDE_DO_NOT_USE_THIS", "nightly"),
+        ("CARGO_UNSTABLE_WARNINGS", "true"),
+        ("CARGO_BUILD_WARNINGS", "deny"),
+    ];
+    let variables = variables.into_iter().filter(|_| lints_while_compiling());
+    variables
+        .map(|(name, value)| (name, value.to_owned()))
+        .collect()
 }
 
 /// The same with further arguments and variables of cargo.
@@ -111,6 +113,15 @@ pub fn build_packages<'p>(
         command.args(["-p", package]);
     }
     programs_of(&mut command)
+}
+
+/// The test programs of what arguments of cargo select, with the features of that alone.
+///
+/// # Errors
+/// As [`build`].
+pub fn build_alone(root: &Path, arguments: &[String]) -> Result<Vec<Program>, String> {
+    let mut command = cargo(root, &["test"]);
+    programs_of(command.args(arguments).envs(lints()))
 }
 
 /// What a command of cargo that tests builds.

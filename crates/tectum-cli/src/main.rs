@@ -124,7 +124,9 @@ fn main() -> ExitCode {
 /// Adds what crates above the library of scenarios know to them.
 fn register() -> tectum::Result<()> {
     #[cfg(feature = "link")]
-    tectum_link::register()?;
+    tectum_link::register(|address| {
+        messages::note(format_args!("waiting for the body to connect to {address}"));
+    })?;
     Ok(())
 }
 

@@ -40,6 +40,7 @@ macro_rules! capabilities {
 pub mod acrobot;
 pub mod batch;
 pub mod cart_pole;
+mod channel_head;
 pub mod control;
 mod disturbances;
 pub mod equations;
@@ -56,7 +57,6 @@ pub mod rig;
 pub mod schematic;
 pub mod seeker;
 mod settings;
-mod stated;
 pub mod swing_up;
 pub mod task;
 pub(crate) mod uniform;
@@ -71,13 +71,13 @@ use crate::clock::{Clock, ClockKind};
 use crate::message::ElementType;
 use crate::registry::Registry;
 use batch::BatchKernel;
+pub use channel_head::ChannelHead;
 use control::{Linear, MppiParameters, PlantModel, Regulator};
 use disturbances::Disturbances;
 pub use family::{Family, register_family};
 use link::LinkStatus;
 use schematic::Schematic;
 pub use settings::{BodySettings, PlantSettings, ReadSettings};
-pub use stated::StatedChannel;
 use task::Task;
 
 /// How numbers of an observation channel behave.
@@ -500,10 +500,19 @@ pub trait Body: Send {
         self.step(command.action)
     }
 
+    /// Passes on the commands that have arrived with its connection to `set`, by name; no value is the
+    /// command's own schedule. The loop calls it at the beginning of each period.
+    fn commands(&mut self, _set: &mut dyn FnMut(&str, Option<f64>) -> Result<()>) {}
+
     /// The state of its connection, for a body outside of the process: the loop calls it at the
     /// beginning of each period, before it observes, and queries the brain only for a new
     /// observation. None for a body that is part of the process.
     fn link(&mut self, _clock: ClockKind) -> Option<LinkStatus> {
+        None
+    }
+
+    /// The clock that a loop of it needs; none for a body that runs under each.
+    fn clock(&self) -> Option<ClockKind> {
         None
     }
 

@@ -2,7 +2,7 @@
 //! of all of them.
 
 pub mod commands;
-mod custom;
+pub(crate) mod custom;
 #[cfg(feature = "field")]
 pub mod field;
 #[cfg(feature = "genome")]

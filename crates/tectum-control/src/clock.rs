@@ -14,6 +14,17 @@ pub enum ClockKind {
 }
 
 impl ClockKind {
+    /// All of them by their names in scenarios.
+    pub const ALL: [(&'static str, Self); 2] = [("real", Self::Real), ("sim", Self::Sim)];
+
+    /// Its name in scenarios.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Real => "real",
+            Self::Sim => "sim",
+        }
+    }
+
     /// A clock of this kind, at 0.
     pub fn start(self) -> Box<dyn Clock> {
         match self {

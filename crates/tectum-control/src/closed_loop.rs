@@ -41,6 +41,7 @@
 //! being rebuilt or cannot recover, the stand-in answers. The safe action is then used only for
 //! readings that are not finite and for missing answers.
 
+mod commands;
 mod controller;
 mod episodes;
 mod film;
@@ -58,6 +59,7 @@ use std::ops::ControlFlow;
 
 use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, Session};
 
+use self::commands::Commands;
 use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
 use self::film::Filmed;
 use self::guard::{Guard, Guarded};
@@ -65,8 +67,10 @@ use self::injection::{BrainFaults, FaultyBody, pending};
 use crate::body::link::{LinkMetrics, LinkStatus};
 use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec, Command, InnerPeriods, Step};
+use crate::brain::commands::CommandChannel;
 use crate::brain::{Brain, StandIn};
 use crate::clock::{Clock, ClockKind, SimClock};
+use crate::recording::RecordedCommands;
 pub use controller::DeviceSpan;
 pub use episodes::{EpisodeReturns, Episodes};
 pub use film::{Film, SavePicture};
@@ -118,6 +122,7 @@ pub struct ClosedLoop {
     /// The connection of a body outside of the process in this period, and over the run.
     link: Option<LinkStatus>,
     link_metrics: Option<LinkMetrics>,
+    commands: Commands,
     trace_at_end: bool,
     film: Option<Filmed>,
     /// Of every period so far.
@@ -162,6 +167,14 @@ impl ClosedLoop {
         }
         let spec = body.spec().clone();
         spec.check()?;
+        if let Some(clock) = body.clock().filter(|clock| *clock != settings.clock) {
+            return Err(Error::invalid(format!(
+                "body {}: it needs clock \"{}\", the loop has \"{}\"",
+                spec.name,
+                clock.name(),
+                settings.clock.name()
+            )));
+        }
         let workload = Workload {
             body: spec.name.clone(),
             brain: brain.name().to_owned(),
@@ -169,6 +182,7 @@ impl ClosedLoop {
         };
         let dt_ns = (spec.dt_s * 1e9).round() as u64;
         let guard = Guard::new(&settings.guard, &spec)?;
+        let commands = Commands::of(&*brain);
         let controller = Guarded::new(
             Recovering::new(brain, &spec, dt_ns, settings.stall_periods),
             guard,
@@ -193,6 +207,7 @@ impl ClosedLoop {
             inner: InnerPeriods::default(),
             link: None,
             link_metrics: None,
+            commands,
             spec,
             body: FaultyBody::new(body, controller.switch.clone()),
             task: None,
@@ -221,6 +236,20 @@ impl ClosedLoop {
     /// reward.
     pub fn set_task(&mut self, task: impl Into<Option<Box<dyn Task>>>) {
         self.task = task.into();
+    }
+
+    /// The commands of the brain, which callers set while it runs.
+    pub fn commands(&self) -> &[CommandChannel] {
+        self.commands.channels()
+    }
+
+    /// Sets the commands that a recorded run had, in the periods in which they were used. A brain
+    /// without commands is left as it is.
+    ///
+    /// # Errors
+    /// `Data` for a recording of other commands.
+    pub fn repeat_commands(&mut self, recorded: RecordedCommands) -> Result<()> {
+        self.commands.repeat(recorded)
     }
 
     /// What the task measures, if there is one.
@@ -579,8 +608,12 @@ impl ClosedLoop {
         })
     }
 
-    /// Asks for the connection of a body outside of the process.
+    /// Takes commands, and asks for the connection of a body outside of the process.
     fn read_link(&mut self, clock: &dyn Clock) {
+        self.commands.begin(self.metrics.ticks);
+        let commands = &self.commands;
+        self.body
+            .commands(&mut |name, value| commands.set(name, value));
         let kind = match clock.is_real() {
             true => ClockKind::Real,
             false => ClockKind::Sim,
@@ -703,6 +736,7 @@ impl ClosedLoop {
             terminated: step.ends_episode(),
             timing,
             link: self.link,
+            commands: self.commands.changed(),
         };
         record.hash_into(&mut self.trace);
         sink.tick(&record)?;

@@ -645,6 +645,14 @@ impl<'d, 't> Section<'d, 't> {
     /// # Errors
     /// `Data` for such a key, naming file and line.
     pub fn finish(self) -> Result<()> {
+        self.check_known()
+    }
+
+    /// The same before the reader is done: for one that waits for something next.
+    ///
+    /// # Errors
+    /// As [`Section::finish`].
+    pub fn check_known(&self) -> Result<()> {
         let unknown = self
             .names()
             .into_iter()

@@ -397,6 +397,11 @@ impl Message {
         self.find(name).and_then(Value::as_f64)
     }
 
+    /// Whether a field is there and has no value.
+    pub fn is_nil(&self, name: &str) -> bool {
+        self.find(name).is_some_and(Value::is_nil)
+    }
+
     /// A field that is true or false.
     pub fn flag(&self, name: &str) -> Option<bool> {
         self.find(name).and_then(Value::as_bool)

@@ -4,7 +4,9 @@
 //! `/observation` and `/action` have a number for each channel of the body by name, `/tick` the
 //! number of the period, the task's measure by name, `reward`, `held`, `fallback`, `terminated`
 //! and, where they were measured, `latency_ms` and `lateness_ms`; for a body outside of the process
-//! also `link`, the state of its connection, with the times that were measured. Times are the
+//! also `link`, the state of its connection, with the times that were measured. `/command` has what
+//! callers set of the brain's commands, in the periods in which it changed, by name; `null` follows
+//! the schedule. Times are the
 //! body's, from 0 at tick 0. A number that is not finite is `null`. A channel that is an array has a
 //! topic of its own, `/observation/NAME`: `shape`, `dtype` (a code of NumPy) and `data`, its bytes
 //! in C order as base64. Those of a picture have the fields of a `foxglove.RawImage` too, so that
@@ -33,13 +35,14 @@ use tectum::{Error, Result};
 use crate::body::BodySpec;
 use crate::body::link::LinkStatus;
 use crate::body::task::Measure;
+use crate::brain::commands::CommandChannel;
 use crate::closed_loop::TickRecord;
 use arrays::ArrayTopic;
 pub use records::{RecoveredRecording, recover_recording};
 #[cfg(feature = "genome")]
 pub use spikes::SpikeRecorder;
 pub use topics::{RecordingContents, TopicContents};
-pub use trace::{Trace, TraceTick};
+pub use trace::{RecordedCommands, Trace, TraceTick};
 use writer::Writer;
 
 const OBSERVATION_TOPIC: &str = "/observation";
@@ -47,6 +50,7 @@ const OBSERVATION_TOPIC: &str = "/observation";
 const ARRAY_PREFIX: &str = "/observation/";
 const ACTION_TOPIC: &str = "/action";
 const TICK_TOPIC: &str = "/tick";
+const COMMAND_TOPIC: &str = "/command";
 /// Periods of a chunk. A killed run loses the last chunk; a number of periods and not a time, so
 /// that identical runs give identical bytes.
 const FLUSH_PERIODS: u32 = 50;
@@ -58,6 +62,8 @@ pub struct Recorder<W: Write + Seek> {
     arrays: Vec<ArrayTopic>,
     action: Topic,
     tick_id: u16,
+    /// None for a brain without commands.
+    command: Option<Topic>,
     /// The name of the task's measure.
     measure: Option<String>,
     /// Periods since the last flush.
@@ -104,10 +110,25 @@ impl<W: Write + Seek> Recorder<W> {
             arrays,
             action,
             tick_id,
+            command: None,
             measure,
             unflushed: 0,
             json: Vec::with_capacity(512),
         })
+    }
+
+    /// Adds a topic for the commands of the brain, before the first period.
+    ///
+    /// # Errors
+    /// `Io` if the file cannot be written.
+    pub fn add_commands(&mut self, commands: &[CommandChannel]) -> Result<()> {
+        if !commands.is_empty() {
+            let channels = commands.iter().zip(0..);
+            let channels = channels.map(|(channel, place)| (&*channel.name, &*channel.unit, place));
+            let (writer, name) = (&mut self.writer, "tectum.Command");
+            self.command = Some(numbers_topic(writer, COMMAND_TOPIC, name, channels)?);
+        }
+        Ok(())
     }
 
     /// Adds a metadata record: texts by name, for people and viewers. It is not a message of a
@@ -135,6 +156,10 @@ impl<W: Write + Seek> Recorder<W> {
         }
         write_numbers(&mut self.json, &self.action.names, record.action)?;
         self.send(self.action.id, record)?;
+        if let (Some(topic), Some(commands)) = (&self.command, record.commands) {
+            write_numbers(&mut self.json, &topic.names, commands)?;
+            self.send(topic.id, record)?;
+        }
         write_tick(&mut self.json, self.measure.as_deref(), record)?;
         self.send(self.tick_id, record)?;
         self.unflushed += 1;
@@ -252,6 +277,11 @@ pub(crate) fn topic_rows() -> Vec<[String; 3]> {
     ];
     let numbers =
         numbers.map(|(topic, meaning)| [topic, "a number for each channel, by name", meaning]);
+    let commands = [
+        COMMAND_TOPIC,
+        "a number for each command, by name",
+        "what callers set of the brain's commands, where it changed; `null` follows the schedule",
+    ];
     let arrays = [
         "/observation/NAME",
         "`shape`, `dtype`, `data`",
@@ -271,7 +301,7 @@ pub(crate) fn topic_rows() -> Vec<[String; 3]> {
     });
     numbers
         .into_iter()
-        .chain([arrays, measure])
+        .chain([arrays, commands, measure])
         .map(|row| row.map(str::to_owned))
         .chain(fields)
         .collect()
@@ -308,7 +338,11 @@ fn tick_schema(measure: Option<&Measure>) -> Value {
     json!({ "title": "tectum.Tick", "type": "object", "properties": properties })
 }
 
-fn write_numbers(json: &mut Vec<u8>, names: &[(String, usize)], numbers: &[f32]) -> Result<()> {
+fn write_numbers<N: Copy + Into<f64> + std::fmt::Display>(
+    json: &mut Vec<u8>,
+    names: &[(String, usize)],
+    numbers: &[N],
+) -> Result<()> {
     json.clear();
     json.push(b'{');
     for (index, (name, place)) in names.iter().enumerate() {
@@ -316,7 +350,7 @@ fn write_numbers(json: &mut Vec<u8>, names: &[(String, usize)], numbers: &[f32])
         write!(
             json,
             "{comma}\"{name}\":{}",
-            Number(f64::from(*number), number)
+            Number((*number).into(), number)
         )
         .map_err(unformattable)?;
     }
@@ -425,6 +459,7 @@ mod tests {
                 lateness_ns: 2_000,
             }),
             link: None,
+            commands: None,
         };
         let write = || {
             let mut recorder = Recorder::new(
@@ -525,6 +560,7 @@ mod tests {
                 terminated: false,
                 timing: None,
                 link: None,
+                commands: None,
             };
             recorder.push(&record).expect("in memory");
         }

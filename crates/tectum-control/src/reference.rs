@@ -9,6 +9,7 @@ use toml::Table;
 
 use crate::body::{BODIES, Descriptor, Family, Start, mujoco};
 use crate::brain::BRAIN_DESCRIPTIONS;
+use crate::brain::custom::described;
 use crate::brain::mppi::MppiParameters;
 use crate::document::{Key, KeyRow, Section, TomlSource, renamings};
 use crate::recording::topic_rows;
@@ -181,6 +182,13 @@ attraction = 0.01
 strategy = 0.1
 "#;
 
+const POLICY: &str = r#"[brain]
+name = "policy"
+model = "walker.onnx"
+contract = "policy.toml"
+weights = "f32"
+"#;
+
 const GENOME: &str = r#"[brain]
 genome = "genome.json"
 units = "detect"
@@ -207,10 +215,11 @@ rest = 0.0
 "#;
 
 /// Brains that have keys, with examples that give all of them.
-const BRAINS: [(&str, &[&str]); 3] = [
+const BRAINS: [(&str, &[&str]); 4] = [
     ("mppi", &[MPPI, MPPI_FROM_FILE, MPPI_FROM_DATA]),
     ("field", &[FIELD]),
     ("genome", &[GENOME]),
+    ("policy", &[POLICY]),
 ];
 
 /// The reference of scenarios as a page of Markdown: every key of every table with its values,
@@ -257,20 +266,21 @@ pub fn scenario_reference() -> Result<String> {
     page += "\n## The brain\n\n`[brain]` has the key `name`, and the keys of that brain. `tectum run --brain NAME` selects another with default settings.\n";
     write_tables(&mut page, &whole, |table| table == "brain");
     page += "\n| Brain | What it is | Keys |\n|---|---|---|\n";
-    for (name, about) in BRAIN_DESCRIPTIONS {
-        let keys = if BRAINS.iter().any(|(known, _)| known == name) {
-            format!("[below](#{name})")
-        } else {
-            "none".to_owned()
+    let added = described();
+    let others = added.iter().map(|(name, [about, _])| (*name, *about));
+    let examples = added
+        .iter()
+        .map(|(name, [_, example])| (*name, std::slice::from_ref(example)));
+    let examples: Vec<(&str, &[&str])> = BRAINS.into_iter().chain(examples).collect();
+    for (name, about) in BRAIN_DESCRIPTIONS.iter().copied().chain(others) {
+        let about = about.trim_end_matches('.');
+        let keys = match examples.iter().any(|(known, _)| *known == name) {
+            true => format!("[below](#{name})"),
+            false => "none".to_owned(),
         };
-        writeln!(
-            page,
-            "| `{name}` | {} | {keys} |",
-            about.trim_end_matches('.')
-        )
-        .ok();
+        writeln!(page, "| `{name}` | {about} | {keys} |").ok();
     }
-    for (name, examples) in BRAINS {
+    for (name, examples) in examples {
         let mut rows = Vec::new();
         writeln!(page, "\n### {name}").ok();
         for example in examples {

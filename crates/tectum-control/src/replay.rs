@@ -12,7 +12,7 @@ use crate::body::{Body, BodySpec, Step};
 use crate::clock::{ClockKind, SimClock};
 use crate::closed_loop::{ClosedLoop, End, Sink, TickRecord};
 use crate::recorded::{Recorded, RecordedBody};
-use crate::recording::{Trace, TraceTick};
+use crate::recording::{RecordedCommands, Trace, TraceTick};
 use crate::run_folder::TRACE_FILE;
 use crate::scenario::Scenario;
 use crate::scenario::build::{brain_recipe, driven_spec};
@@ -232,6 +232,8 @@ pub struct Recording {
     body: Box<dyn Body>,
     /// The recorded actions, without observations.
     actions: Vec<TraceTick>,
+    /// What callers set of the brain's commands; none of a recording without them.
+    commands: Option<RecordedCommands>,
 }
 
 impl Recording {
@@ -249,6 +251,7 @@ impl Recording {
         });
         Ok(Self {
             actions: actions.collect(),
+            commands: Some(trace.commands()),
             body: Box::new(Replay::new(trace, driven_spec(scenario)?)?),
         })
     }
@@ -266,6 +269,7 @@ impl Recording {
         })?;
         Ok(Self {
             actions: recorded.actions(),
+            commands: None,
             body: Box::new(RecordedBody::new(Arc::clone(recorded))),
         })
     }
@@ -289,7 +293,11 @@ pub fn compare(
     device: &Device,
     watch: &mut Watch<'_>,
 ) -> Result<Comparison> {
-    let (body, ticks) = recording.into_parts();
+    let Recording {
+        body,
+        actions: ticks,
+        commands,
+    } = recording;
     let spec = body.spec().clone();
     let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else {
         return Err(Error::data("the recording has no periods"));
@@ -301,6 +309,7 @@ pub fn compare(
     let brain = brain_recipe(&scenario, &spec)?.build(device, watch)?;
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
     closed_loop.set_workload(scenario.workload()?)?;
+    commands.map_or(Ok(()), |commands| closed_loop.repeat_commands(commands))?;
     scenario
         .body
         .input_files()

@@ -346,6 +346,7 @@ impl RunFolder {
             closed_loop.body_spec(),
             closed_loop.measure(),
         )?;
+        recorder.add_commands(closed_loop.commands())?;
         let names = [
             ("body", scenario.body.name.as_str()),
             ("brain", scenario.brain.name()),

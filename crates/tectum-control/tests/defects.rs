@@ -240,6 +240,7 @@ fn defect_24_a_recording_that_was_cut_anywhere_is_recovered_to_its_last_whole_ch
             terminated: false,
             timing: None,
             link: None,
+            commands: None,
         };
         recorder.push(&record).expect("in memory");
         folder.tick(&record).expect("writable");

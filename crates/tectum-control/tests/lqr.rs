@@ -2,6 +2,7 @@
 
 use tectum_control::body::task::Task;
 use tectum_control::body::{Body, Descriptor, Start, body};
+use tectum_control::brain::Brain as _;
 use tectum_control::brain::lqr::Lqr;
 
 struct Run {
@@ -209,4 +210,32 @@ fn an_observation_that_is_not_finite_gets_the_safe_action_and_does_no_lasting_ha
     assert_eq!(action, [0.0]);
     plant.step(&action);
     assert!(run(plant.as_mut(), &mut lqr, 250).upright_share > 0.7);
+}
+
+/// The answers to the first observations of a pendulum that is not controlled.
+fn first_answers(lqr: &mut Lqr) -> Vec<f32> {
+    let mut plant = body("pendulum", Some(Start::Random)).expect("a known body");
+    plant.reset(1);
+    let mut observation = vec![0.0; plant.spec().observation.len()];
+    let mut answers = Vec::new();
+    for _ in 0..40 {
+        plant.observe(&mut observation);
+        let mut action = [0.0];
+        lqr.tick(&observation, &mut action);
+        answers.push(action[0]);
+        plant.step(&[0.0]);
+    }
+    answers
+}
+
+#[test]
+fn an_episode_begins_as_the_first_did() {
+    let (mut plant, mut used) = pair("pendulum", Start::Random);
+    let fresh = first_answers(&mut pair("pendulum", Start::Random).1);
+    plant.reset(1);
+    run(plant.as_mut(), &mut used, 200);
+    assert_ne!(first_answers(&mut used), fresh, "it balances");
+    run(plant.as_mut(), &mut used, 200);
+    used.episode_ended();
+    assert_eq!(first_answers(&mut used), fresh);
 }

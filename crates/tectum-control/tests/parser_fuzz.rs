@@ -423,6 +423,7 @@ fn trace() -> Vec<u8> {
                 lateness_ns: 20,
             }),
             link: None,
+            commands: None,
         };
         recorder.push(&record).expect("memory");
     }

@@ -9,8 +9,10 @@ use tectum::{Error, Result};
 const SCHEME: &str = "ws://";
 /// The scheme of sockets of ZeroMQ.
 const TCP_SCHEME: &str = "tcp://";
+/// The scheme of endpoints of zenoh.
+const ZENOH_SCHEME: &str = "tcp/";
 
-/// An address `ws://HOST:PORT`, with a path if there is one, or `tcp://HOST:PORT`.
+/// An address `ws://HOST:PORT`, with a path if there is one, `tcp://HOST:PORT`, or `tcp/HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     scheme: &'static str,
@@ -50,12 +52,32 @@ impl Address {
     /// # Ok::<(), tectum::Error>(())
     /// ```
     pub fn parse_tcp(text: &str) -> Result<Self> {
-        let address = Self::of_scheme(TCP_SCHEME, text)?;
+        Self::host_and_port_of(TCP_SCHEME, text)
+    }
+
+    /// Reads an endpoint of zenoh, `tcp/HOST:PORT`.
+    ///
+    /// # Errors
+    /// `Invalid` for another scheme, an empty host, a port that is missing or no number, or a path.
+    ///
+    /// # Example
+    /// ```
+    /// use tectum_link::Address;
+    /// assert!(Address::parse_zenoh("tcp/127.0.0.1:7447")?.is_loopback());
+    /// assert!(Address::parse_zenoh("udp/127.0.0.1:7447").is_err());
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn parse_zenoh(text: &str) -> Result<Self> {
+        Self::host_and_port_of(ZENOH_SCHEME, text)
+    }
+
+    fn host_and_port_of(scheme: &'static str, text: &str) -> Result<Self> {
+        let address = Self::of_scheme(scheme, text)?;
         // An address is printed as it is read, unless a part of it was missing.
         match address.path == "/" && !text.ends_with('/') && address.to_string() == text {
             true => Ok(address),
             false => Err(Error::invalid(format!(
-                "address {text:?}: it is not a host and a port; {TCP_SCHEME}HOST:PORT is needed"
+                "address {text:?}: it is not a host and a port; {scheme}HOST:PORT is needed"
             ))),
         }
     }
@@ -67,7 +89,7 @@ impl Address {
             ))
         };
         let rest = text.strip_prefix(scheme).ok_or_else(|| {
-            let name = scheme.trim_end_matches("://");
+            let name = scheme.trim_end_matches(['/', ':']);
             refused(&format!("its scheme is not {name}"))
         })?;
         let (authority, path) = rest.find('/').map_or((rest, "/"), |at| rest.split_at(at));

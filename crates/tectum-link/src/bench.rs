@@ -3,7 +3,9 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::{TcpListener, TcpStream};
-use std::time::Instant;
+use std::path::Path;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
 
 use tectum::{CodeObject, Device, Error, LatencyHistogram, Result, RunStats};
 use tectum_bench::bench::{Alternative, Case, Roofline, Suite, Workload};
@@ -66,15 +68,31 @@ fn failed(error: impl std::fmt::Display) -> Error {
     Error::data(format!("bench link: {error}"))
 }
 
-/// A served zero brain, and a blocking client.
+/// A served brain, and a blocking client.
 struct Answers {
     client: WebSocket<TcpStream>,
     request: Bytes,
     /// Ends after the client.
-    _server: Server,
+    _server: ServerOfAnswers,
+}
+
+enum ServerOfAnswers {
+    Own { _server: Server },
+    Process(Child),
+}
+
+impl Drop for ServerOfAnswers {
+    fn drop(&mut self) {
+        if let Self::Process(process) = self {
+            // One that has ended needs no end.
+            let _ = process.kill();
+            let _ = process.wait();
+        }
+    }
 }
 
 impl Answers {
+    /// A zero brain.
     fn start(device: &Device) -> Result<Self> {
         let spec = body(BODY, None)?.spec().clone();
         let own = spec.clone();
@@ -82,10 +100,35 @@ impl Answers {
         let mut settings = ServeSettings::new(Address::parse("ws://127.0.0.1:0")?);
         settings.max_rate = u32::MAX;
         let server = Server::start(served, &settings)?;
-        let stream = TcpStream::connect(server.address().host_and_port()).map_err(failed)?;
+        let address = server.address().clone();
+        Self::connect(&address, ServerOfAnswers::Own { _server: server })
+    }
+
+    /// A policy of zeros on openpi's own server.
+    fn start_openpi(openpi: &OpenpiServer<'_>) -> Result<Self> {
+        let free = TcpListener::bind("127.0.0.1:0").map_err(failed)?;
+        let port = free.local_addr().map_err(failed)?.port();
+        drop(free);
+        let process = Command::new(openpi.python)
+            .args(["-c", OPENPI, &port.to_string()])
+            .env("PYTHONPATH", openpi.checkout.join("src"))
+            .spawn()
+            .map_err(|source| Error::io(openpi.python.display(), source))?;
+        let server = ServerOfAnswers::Process(process);
+        let address = Address::parse(&format!("ws://127.0.0.1:{port}"))?;
+        for _ in 0..200 {
+            if TcpStream::connect(address.host_and_port()).is_ok() {
+                return Self::connect(&address, server);
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        Err(failed("openpi's server does not listen"))
+    }
+
+    fn connect(address: &Address, server: ServerOfAnswers) -> Result<Self> {
+        let stream = TcpStream::connect(address.host_and_port()).map_err(failed)?;
         stream.set_nodelay(true).map_err(failed)?;
-        let url = server.address().to_string();
-        let (mut client, _) = tungstenite::client(url, stream).map_err(failed)?;
+        let (mut client, _) = tungstenite::client(address.to_string(), stream).map_err(failed)?;
         // The metadata.
         client.read().map_err(failed)?;
         Ok(Self {
@@ -157,19 +200,53 @@ impl Workload for Echo {
     }
 }
 
-/// The host time of each of some answers of a served zero brain, and of as many exchanges over TCP,
-/// in turns of a hundred.
+/// The program that serves zeros by openpi's own server, at the port of its argument.
+const OPENPI: &str = "
+import sys
+import numpy as np
+from openpi.serving.websocket_policy_server import WebsocketPolicyServer
+
+class Zeros:
+    def infer(self, observation):
+        return {'actions': np.zeros((1, 1), np.float32)}
+
+WebsocketPolicyServer(Zeros(), host='127.0.0.1', port=int(sys.argv[1])).serve_forever()
+";
+
+/// Where openpi's own server is.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy)]
+pub struct OpenpiServer<'p> {
+    /// A checkout of openpi.
+    pub checkout: &'p Path,
+    /// An interpreter that has `openpi-client`.
+    pub python: &'p Path,
+}
+
+/// The host time of each of some answers of a served zero brain, of as many exchanges over TCP, and
+/// of openpi's own server, in turns of a hundred.
 ///
 /// # Errors
 /// What the operating system reports.
 #[doc(hidden)]
-pub fn exchanges(count: usize) -> Result<[LatencyHistogram; 2]> {
+pub fn exchanges(
+    count: usize,
+    openpi: Option<OpenpiServer<'_>>,
+) -> Result<Vec<(&'static str, LatencyHistogram)>> {
     let device = Device::open("cpu")?;
-    let (mut answers, mut echo) = (Answers::start(&device)?, Echo::start()?);
-    let mut measured = [LatencyHistogram::default(), LatencyHistogram::default()];
+    let mut work: Vec<(&str, Box<dyn Workload>)> = vec![
+        ("tectum", Box::new(Answers::start(&device)?)),
+        ("tcp", Box::new(Echo::start()?)),
+    ];
+    if let Some(openpi) = &openpi {
+        work.push(("openpi", Box::new(Answers::start_openpi(openpi)?)));
+    }
+    let names = work
+        .iter()
+        .map(|(name, _)| (*name, LatencyHistogram::default()));
+    let mut measured: Vec<_> = names.collect();
     for round in 0..count.div_ceil(100) {
-        let work: [&mut dyn Workload; 2] = [&mut answers, &mut echo];
-        for (work, histogram) in work.into_iter().zip(&mut measured) {
+        for ((_, work), (_, histogram)) in work.iter_mut().zip(&mut measured) {
             for _ in 0..100 {
                 let begin = Instant::now();
                 work.run()?;

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tectum::{Error, Result};
-use tectum_control::body::{BodySpec, StatedChannel};
-use tectum_control::message::Message;
+use tectum_control::body::{ActionChannel, BodySpec, ChannelKind, ObservationChannel};
+use tectum_control::message::{ElementType, Message};
 
 use crate::socket::{Frame, Socket};
 
@@ -20,6 +20,61 @@ pub(crate) struct Stated {
     pub observation: Option<Vec<StatedChannel>>,
     pub action: Option<Vec<StatedChannel>>,
     pub safe_action: Option<Vec<f64>>,
+}
+
+/// What a scenario states of a channel.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(crate) struct StatedChannel {
+    pub name: String,
+    pub unit: Option<String>,
+    pub low: Option<f64>,
+    pub high: Option<f64>,
+    /// Whether it is an angle that wraps; of an observation.
+    pub wraps: Option<bool>,
+    /// Whether it has two values; of an action.
+    pub discrete: Option<bool>,
+    /// Its sizes; empty for one number, and not compared.
+    pub shape: Vec<usize>,
+    /// The type of its elements; float32 if it is not stated.
+    pub element: Option<ElementType>,
+}
+
+impl StatedChannel {
+    /// Name, unit and range, once all of them are stated.
+    fn head(&self) -> (String, String, std::ops::RangeInclusive<f32>) {
+        let bound = |bound: Option<f64>| bound.unwrap_or(0.0) as f32;
+        let unit = self.unit.clone().unwrap_or_default();
+        (self.name.clone(), unit, bound(self.low)..=bound(self.high))
+    }
+
+    fn observation(&self) -> ObservationChannel {
+        let (name, unit, range) = self.head();
+        let own = ObservationChannel::new(name, unit, range);
+        let scale = if own.scale > 0.0 { own.scale } else { 1.0 };
+        let element = self.element.unwrap_or(ElementType::F32);
+        let own = own.scaled(scale).array(self.shape.clone(), element);
+        match self.wraps {
+            Some(true) => own.wrapping(1.0),
+            _ => own,
+        }
+    }
+
+    fn action(&self) -> ActionChannel {
+        let (name, unit, range) = self.head();
+        ActionChannel {
+            discrete: self.discrete == Some(true),
+            ..ActionChannel::new(name, unit, range)
+        }
+    }
+}
+
+/// What a body states of a channel.
+struct OwnChannel<'s> {
+    name: &'s str,
+    unit: &'s str,
+    range: [f32; 2],
+    /// Name and value of what it is besides a number in a range.
+    kind: (&'static str, bool),
 }
 
 /// What a body states of itself.
@@ -85,6 +140,83 @@ pub(crate) fn read(answer: &Message, name: &str) -> Result<Introduction> {
 }
 
 impl Stated {
+    /// All that a body states.
+    pub fn of(spec: &BodySpec) -> Self {
+        let observation = spec.observation.iter().map(|channel| StatedChannel {
+            name: channel.name.clone(),
+            unit: Some(channel.unit.clone()),
+            low: Some(f64::from(channel.low)),
+            high: Some(f64::from(channel.high)),
+            shape: channel.shape.clone(),
+            element: Some(channel.element),
+            wraps: Some(channel.kind != ChannelKind::Linear),
+            discrete: None,
+        });
+        let action = spec.action.iter().map(|channel| StatedChannel {
+            name: channel.name.clone(),
+            unit: Some(channel.unit.clone()),
+            low: Some(f64::from(channel.low)),
+            high: Some(f64::from(channel.high)),
+            discrete: Some(channel.discrete),
+            ..StatedChannel::default()
+        });
+        let safe = spec.safe_action.iter().map(|number| f64::from(*number));
+        Self {
+            period_s: Some(spec.dt_s),
+            observation: Some(observation.collect()),
+            action: Some(action.collect()),
+            safe_action: Some(safe.collect()),
+        }
+    }
+
+    /// The constants of a body that states nothing of itself; `what` it is, for the error.
+    ///
+    /// # Errors
+    /// `Invalid` naming each key that the scenario lacks.
+    pub fn body(&self, name: &str, what: &str) -> Result<BodySpec> {
+        let (observation, action) = (
+            self.observation.as_deref().unwrap_or_default(),
+            self.action.as_deref().unwrap_or_default(),
+        );
+        let safe = self.safe_action.as_deref().unwrap_or_default();
+        let mut missing = Vec::new();
+        for (kind, channels) in [("observation", observation), ("action", action)] {
+            if channels.is_empty() {
+                missing.push(format!("[[body.{kind}]]"));
+            }
+            for channel in channels {
+                let keys = [
+                    ("unit", channel.unit.is_none()),
+                    ("low", channel.low.is_none()),
+                    ("high", channel.high.is_none()),
+                ];
+                let absent = keys.iter().filter(|(_, is_missing)| *is_missing);
+                missing.extend(absent.map(|(key, _)| format!("{key} of {kind} {}", channel.name)));
+            }
+        }
+        if self.period_s.is_none() {
+            missing.push("period".to_owned());
+        }
+        if safe.len() != action.len() {
+            missing.push(format!("safe_action with {} numbers", action.len()));
+        }
+        if !missing.is_empty() {
+            return Err(Error::invalid(format!(
+                "body {name}: {what} states nothing of itself: [body] needs {}",
+                missing.join(", ")
+            )));
+        }
+        let spec = BodySpec {
+            name: name.to_owned(),
+            dt_s: self.period_s.unwrap_or(0.0),
+            observation: observation.iter().map(StatedChannel::observation).collect(),
+            action: action.iter().map(StatedChannel::action).collect(),
+            safe_action: safe.iter().map(|number| *number as f32).collect(),
+        };
+        spec.check()?;
+        Ok(spec)
+    }
+
     /// The differences between what a scenario states and what a body states.
     pub fn differences(&self, spec: &BodySpec) -> Vec<String> {
         let mut found = Vec::new();
@@ -97,24 +229,22 @@ impl Stated {
             ));
         }
         if let Some(stated) = &self.observation {
-            let own = spec.observation.iter().map(|channel| {
-                (
-                    channel.name.as_str(),
-                    channel.unit.as_str(),
-                    [channel.low, channel.high],
-                )
+            let own = spec.observation.iter().map(|channel| OwnChannel {
+                name: &channel.name,
+                unit: &channel.unit,
+                range: [channel.low, channel.high],
+                kind: ("wraps", channel.kind != ChannelKind::Linear),
             });
-            compare("observation", stated, own, &mut found);
+            compare("observation", stated, &own.collect::<Vec<_>>(), &mut found);
         }
         if let Some(stated) = &self.action {
-            let own = spec.action.iter().map(|channel| {
-                (
-                    channel.name.as_str(),
-                    channel.unit.as_str(),
-                    [channel.low, channel.high],
-                )
+            let own = spec.action.iter().map(|channel| OwnChannel {
+                name: &channel.name,
+                unit: &channel.unit,
+                range: [channel.low, channel.high],
+                kind: ("discrete", channel.discrete),
             });
-            compare("action", stated, own, &mut found);
+            compare("action", stated, &own.collect::<Vec<_>>(), &mut found);
         }
         if let Some(stated) = &self.safe_action {
             let stated: Vec<f32> = stated.iter().map(|number| *number as f32).collect();
@@ -143,35 +273,42 @@ impl Stated {
     }
 }
 
-fn compare<'s>(
-    kind: &str,
-    stated: &[StatedChannel],
-    own: impl Iterator<Item = (&'s str, &'s str, [f32; 2])> + Clone,
-    found: &mut Vec<String>,
-) {
+fn compare(part: &str, stated: &[StatedChannel], own: &[OwnChannel<'_>], found: &mut Vec<String>) {
     let names: Vec<&str> = stated.iter().map(|channel| channel.name.as_str()).collect();
-    let own_names: Vec<&str> = own.clone().map(|(name, ..)| name).collect();
+    let own_names: Vec<&str> = own.iter().map(|channel| channel.name).collect();
     if names != own_names {
         found.push(format!(
-            "its {kind} has the channels {}, the scenario states {}",
+            "its {part} has the channels {}, the scenario states {}",
             own_names.join(", "),
             names.join(", ")
         ));
         return;
     }
-    for (channel, (name, unit, [low, high])) in stated.iter().zip(own) {
-        if let Some(stated) = channel.unit.as_ref().filter(|stated| *stated != unit) {
+    for (channel, own) in stated.iter().zip(own) {
+        let OwnChannel {
+            name,
+            unit,
+            range: [low, high],
+            kind: (kind, own_kind),
+        } = own;
+        if let Some(stated) = channel.unit.as_ref().filter(|stated| stated != unit) {
             found.push(format!(
-                "{kind} {name} is in {unit:?}, the scenario states {stated:?}"
+                "{part} {name} is in {unit:?}, the scenario states {stated:?}"
             ));
         }
         let bounds = [("low", channel.low, low), ("high", channel.high, high)];
         for (bound, stated, own) in bounds {
-            if let Some(stated) = stated.filter(|stated| *stated as f32 != own) {
+            if let Some(stated) = stated.filter(|stated| *stated as f32 != *own) {
                 found.push(format!(
-                    "{bound} of {kind} {name} is {own}, the scenario states {stated}"
+                    "{bound} of {part} {name} is {own}, the scenario states {stated}"
                 ));
             }
+        }
+        let stated = channel.wraps.or(channel.discrete);
+        if let Some(stated) = stated.filter(|stated| stated != own_kind) {
+            found.push(format!(
+                "{kind} of {part} {name} is {own_kind}, the scenario states {stated}"
+            ));
         }
     }
 }
@@ -206,6 +343,7 @@ mod tests {
         stated.action = Some(vec![StatedChannel {
             unit: Some("V".into()),
             high: Some(3.0),
+            discrete: Some(true),
             ..channel("torque")
         }]);
         stated.observation = Some(vec![channel("speed"), channel("angle")]);
@@ -218,6 +356,7 @@ mod tests {
                     .into(),
                 format!("action torque is in {unit:?}, the scenario states \"V\""),
                 "high of action torque is 2, the scenario states 3".into(),
+                "discrete of action torque is false, the scenario states true".into(),
                 "its safe action is [0.0], the scenario states [1.0]".into(),
             ]
         );
@@ -253,5 +392,48 @@ mod tests {
             let error = read(&message, "a").expect_err(reason).to_string();
             assert_eq!(error, reason);
         }
+    }
+
+    fn whole_channel(name: &str) -> StatedChannel {
+        StatedChannel {
+            unit: Some("rad".to_owned()),
+            low: Some(-1.0),
+            high: Some(1.0),
+            ..channel(name)
+        }
+    }
+
+    fn whole() -> Stated {
+        Stated {
+            period_s: Some(0.02),
+            observation: Some(vec![whole_channel("angle")]),
+            action: Some(vec![whole_channel("torque")]),
+            safe_action: Some(vec![0.25]),
+        }
+    }
+
+    #[test]
+    fn each_key_that_a_scenario_lacks_is_named() {
+        let spec = whole()
+            .body("a", "a machine on a serial port")
+            .expect("whole");
+        assert_eq!((spec.dt_s, &spec.safe_action[..]), (0.02, &[0.25][..]));
+        let mut stated = whole();
+        stated.period_s = None;
+        stated.safe_action = Some(vec![0.0, 0.0]);
+        stated.observation = None;
+        stated.action = Some(vec![StatedChannel {
+            unit: None,
+            high: None,
+            ..whole_channel("torque")
+        }]);
+        let error = stated
+            .body("a", "a machine on a serial port")
+            .expect_err("four keys")
+            .to_string();
+        assert_eq!(
+            error,
+            "body a: a machine on a serial port states nothing of itself: [body] needs [[body.observation]], unit of action torque, high of action torque, period, safe_action with 1 numbers"
+        );
     }
 }

@@ -1,10 +1,9 @@
 //! The threads that read and write sockets.
 
 use std::future::Future;
-use std::time::Duration;
 
 use tectum::{Error, Result};
-use tokio::runtime::{Builder, Handle, Runtime};
+use tokio::runtime::{Builder, Handle};
 use tokio::sync::oneshot;
 
 /// A thread that runs tasks until it is dropped.
@@ -46,54 +45,5 @@ impl IoThread {
     /// Starts a task.
     pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
         drop(self.handle.spawn(task));
-    }
-}
-
-/// How long the end of threads may take that compute.
-const END: Duration = Duration::from_secs(1);
-
-/// Threads that run tasks until they are dropped. A task that computes keeps one of them.
-#[derive(Debug)]
-pub(crate) struct Workers {
-    handle: Handle,
-    /// None only when dropped.
-    runtime: Option<Runtime>,
-}
-
-impl Workers {
-    /// Starts threads without tasks.
-    ///
-    /// # Errors
-    /// `Io` with what the operating system reports.
-    pub fn start(count: usize) -> Result<Self> {
-        let runtime = Builder::new_multi_thread()
-            .worker_threads(count)
-            .thread_name("tectum-serve")
-            .enable_io()
-            .enable_time()
-            .build();
-        let runtime = runtime.map_err(|source| Error::io("threads for sockets", source))?;
-        Ok(Self {
-            handle: runtime.handle().clone(),
-            runtime: Some(runtime),
-        })
-    }
-
-    /// Starts a task.
-    pub fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
-        drop(self.handle.spawn(task));
-    }
-
-    /// To start tasks from other threads.
-    pub fn handle(&self) -> Handle {
-        self.handle.clone()
-    }
-}
-
-impl Drop for Workers {
-    fn drop(&mut self) {
-        if let Some(runtime) = self.runtime.take() {
-            runtime.shutdown_timeout(END);
-        }
     }
 }

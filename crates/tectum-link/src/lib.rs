@@ -1,4 +1,5 @@
-//! Bodies and brains in other processes, over WebSocket, and machines on serial ports.
+//! Bodies and brains in other processes, over WebSocket, machines on serial ports, and robots with
+//! ROS 2.
 //!
 //! Any robot or simulator that sends observations and accepts actions is a body of a scenario
 //! ([`RemoteBody`], `[body] remote = "ws://…"` or `listen = "ws://…"`), and any brain of a scenario
@@ -25,7 +26,8 @@
 //! process.
 //!
 //! A machine on a serial port ([`Reach::Serial`], `[body] serial = "/dev/…"`) has the same mailbox and
-//! supervisor; its lines are messages for the I/O thread.
+//! supervisor; its lines are messages for the I/O thread. So has a robot with ROS 2 ([`Reach::Ros2`],
+//! `[body] ros2 = "tcp/…"`, the feature `ros2`), whose topics are.
 //!
 //! A served brain ([`Server`]) has two tasks for each client, on one thread more than there may be
 //! clients: a brain that computes keeps one of them, and there is always one left for sockets. A
@@ -52,6 +54,7 @@
 //! | the latest value wins; repeated and late messages are not used | `src/mailbox.rs` |
 //! | every period is counted while the peer is stopped, killed, or behind a faulty network | `tests/real_time.rs`, `tests/faulty_network.rs` |
 //! | a machine on a serial port that stalls, sends garbage or is unplugged | `tests/serial.rs` |
+//! | a robot with ROS 2: values, arming, hashes, tokens, one writer, simulated time | `tests/ros2.rs` |
 //! | an unchanged `openpi-client` is answered | `tests/openpi.rs` |
 //! | a robot of em-brain: each answer in step, late ones never, its limits | `tests/em_brain.rs` |
 //! | an unchanged agent of FEAGI registers, sends sensors and receives motors; firings are those of a direct run | `tests/feagi.rs` |
@@ -71,21 +74,24 @@ mod link;
 mod mailbox;
 mod policy;
 mod remote_body;
+mod ros2;
 mod scenario;
 mod serial;
 mod serve;
 mod server;
 mod socket;
+mod sources;
 mod supervisor;
 mod token;
 mod transport;
 
 pub use address::Address;
 #[cfg(feature = "bench")]
-pub use bench::{exchanges, suite as bench_suite};
+pub use bench::{OpenpiServer, exchanges, suite as bench_suite};
 pub use link::{LinkSettings, Reach};
 pub use policy::{RemotePolicy, RemotePolicySpec};
 pub use remote_body::{ArmSwitch, RemoteBody};
+pub use ros2::{Ros2Field, Ros2Settings};
 pub use scenario::{RemoteSettings, register};
 pub use serial::SerialSettings;
 pub use serve::{EmBrainAddresses, EmBrainSettings, ServeCounts, ServeSettings, Served, Server};

@@ -20,6 +20,9 @@ use crate::handshake::{Introduction, Stated};
 use crate::incoming::Incoming;
 use crate::io_thread::IoThread;
 use crate::mailbox::{Mailbox, Outgoing};
+use crate::ros2::Ros2Settings;
+#[cfg(feature = "ros2")]
+use crate::ros2::node::Ros2Node;
 use crate::serial::SerialSettings;
 #[cfg(unix)]
 use crate::serial::port::SerialPort;
@@ -46,6 +49,8 @@ pub enum Reach {
     Listen(Address),
     /// The body is a machine on a serial port of this one.
     Serial(Box<SerialSettings>),
+    /// The body is a robot whose topics of ROS 2 a router of zenoh delivers.
+    Ros2(Box<Ros2Settings>),
 }
 
 impl Reach {
@@ -53,6 +58,7 @@ impl Reach {
     fn check(&self, token: Option<&Token>) -> Result<()> {
         match self {
             Self::Connect(address) | Self::Listen(address) => token::require_for(address, token),
+            Self::Ros2(settings) => settings.check(token),
             Self::Serial(settings) if cfg!(unix) => settings.check(),
             Self::Serial(_) => Err(Error::unsupported(
                 "serial ports: this system has no interface for them that this build uses",
@@ -87,6 +93,11 @@ impl LinkSettings {
             hold_s: None,
             stated: Stated::default(),
         }
+    }
+
+    /// Refuses a body that states other channels, another period or another safe action.
+    pub fn compare_with(&mut self, spec: &BodySpec) {
+        self.stated = Stated::of(spec);
     }
 }
 
@@ -197,6 +208,8 @@ enum Entrance {
     Listen(mpsc::Receiver<(Socket, Writer)>),
     #[cfg(unix)]
     Serial(Box<SerialSettings>),
+    #[cfg(feature = "ros2")]
+    Ros2(Box<Ros2Settings>, Option<Token>),
 }
 
 /// The right to be the body; another peer is refused until it is dropped.
@@ -220,6 +233,13 @@ impl Entrance {
             Reach::Serial(settings) => return Ok((Self::Serial(settings.clone()), None)),
             #[cfg(not(unix))]
             Reach::Serial(_) => return Err(Error::unsupported("serial ports")),
+            #[cfg(feature = "ros2")]
+            Reach::Ros2(ros2) => {
+                let entrance = Self::Ros2(ros2.clone(), settings.token.clone());
+                return Ok((entrance, Some(ros2.address.clone())));
+            }
+            #[cfg(not(feature = "ros2"))]
+            Reach::Ros2(_) => return Err(Error::unsupported("ROS 2")),
         };
         let (listener, address) = bind(address, settings.token.as_ref())?;
         let (give, sockets) = mpsc::channel(1);
@@ -256,6 +276,11 @@ impl Entrance {
             Self::Serial(settings) => {
                 let port = SerialPort::open(settings).await?;
                 Ok((Transport::Serial(Box::new(port)), None))
+            }
+            #[cfg(feature = "ros2")]
+            Self::Ros2(settings, token) => {
+                let node = Ros2Node::open(settings, token.as_ref()).await?;
+                Ok((Transport::Ros2(Box::new(node)), None))
             }
         }
     }

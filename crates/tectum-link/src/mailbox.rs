@@ -3,7 +3,7 @@
 //!
 //! All times are nanoseconds of one clock of the caller, so that tests simulate it.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -21,6 +21,8 @@ const MAX_CONTROL: usize = 8;
 /// How far a number may be above the last one. A connection loses nothing, so that a number further
 /// above was changed on its way; those after it would all be late.
 const MAX_JUMP: u64 = 10_000;
+/// Commands that wait for the loop, by name.
+const MAX_COMMANDS: usize = 64;
 /// Actions whose time of sending is remembered.
 const MAX_SENT: usize = 64;
 
@@ -106,6 +108,8 @@ struct State {
     sent: VecDeque<(u64, u64)>,
     network_ns: Option<u64>,
     is_armed: bool,
+    /// Commands that the loop has not taken, by name: the last value of each.
+    commands: BTreeMap<String, Option<f64>>,
     counts: LinkCounts,
 }
 
@@ -155,6 +159,7 @@ impl Mailbox {
                 sent: VecDeque::new(),
                 network_ns: None,
                 is_armed: false,
+                commands: BTreeMap::new(),
                 counts: LinkCounts::default(),
             }),
             arrived: Condvar::new(),
@@ -338,6 +343,23 @@ impl Mailbox {
         }
     }
 
+    /// The commands that have arrived since the last call, by name.
+    pub fn take_commands(&self) -> BTreeMap<String, Option<f64>> {
+        std::mem::take(&mut self.lock().commands)
+    }
+
+    /// Counts a command that the brain does not have; whether it is the first.
+    pub fn refuse_command(&self) -> bool {
+        let mut state = self.lock();
+        state.counts.refused_commands += 1;
+        state.counts.refused_commands == 1
+    }
+
+    /// Whether the body was armed since the last call of [`Mailbox::take`].
+    pub fn is_being_armed(&self) -> bool {
+        self.lock().is_armed
+    }
+
     /// Arms the body again, as if it had sent `arm`.
     pub fn arm(&self) {
         let mut state = self.lock();
@@ -375,6 +397,21 @@ impl Mailbox {
 }
 
 impl State {
+    /// Takes the commands of a message: a number, or nothing for the command's own schedule.
+    fn command(&mut self, all: &Message) {
+        for name in all.names() {
+            let value = all.number(name);
+            let is_readable = value.is_some_and(f64::is_finite) || all.is_nil(name);
+            let has_room = self.commands.len() < MAX_COMMANDS || self.commands.contains_key(name);
+            if is_readable && has_room {
+                self.commands.insert(name.to_owned(), value);
+                self.counts.commands += 1;
+            } else {
+                self.counts.unreadable_messages += 1;
+            }
+        }
+    }
+
     fn add_start(&mut self, hold_ns: u64) {
         let period_s = self.spec.as_ref().map_or(0.0, |spec| spec.dt_s);
         let message = Message::new("start", self.sequence)
@@ -504,8 +541,11 @@ impl Mailbox {
     pub fn accept(&self, message: Message, now_ns: u64) {
         let mut state = self.lock();
         let number = message.sequence();
+        let commands = message.map("commands");
+        commands.into_iter().for_each(|all| state.command(&all));
         match (state.pace, message.kind()) {
             (_, "arm") => state.is_armed = true,
+            (_, "commands") => {}
             (_, "error") => {
                 let text = message.text("message").unwrap_or("an error without a text");
                 state.failure = Some(text.to_owned());

@@ -28,6 +28,15 @@ use crate::{Address, Token, token};
 
 /// How long the first connection and an answer may take by default, in seconds.
 const WAIT_S: f64 = 60.0;
+/// A scenario's `[brain]` with all keys.
+const EXAMPLE: &str = r#"[brain]
+name = "remote"
+remote = "ws://127.0.0.1:8000"
+rows = 10
+prompt = "pick up the cup"
+wait = 60.0
+token_file = "server.token"
+"#;
 /// The key of the channels of one number.
 const STATE: &str = "observation/state";
 
@@ -55,6 +64,13 @@ pub struct RemotePolicySpec {
 impl BrainSettings for RemotePolicySpec {
     fn standard() -> Option<Self> {
         None
+    }
+
+    fn reference() -> Option<[&'static str; 2]> {
+        Some([
+            "A policy server in another process, which speaks openpi's protocol; [robots.md](robots.md) explains it",
+            EXAMPLE,
+        ])
     }
 
     fn read(section: &mut Section<'_, '_>, body: &BodySpec) -> Result<Self> {

@@ -10,7 +10,7 @@ use tectum_control::clock::ClockKind;
 use tectum_control::message::{Array, Message};
 
 use crate::Address;
-use crate::link::{Link, LinkSettings, unusable};
+use crate::link::{Link, LinkSettings, Reach, unusable};
 use crate::mailbox::{Answers, Mailbox, Taken};
 use crate::supervisor::{Supervisor, hold_limit_ns};
 
@@ -99,6 +99,11 @@ impl RemoteBody {
     /// Arms it again after a stop.
     pub fn arm_switch(&self) -> ArmSwitch {
         ArmSwitch(self.link.mailbox.clone())
+    }
+
+    /// Whether the body has sent `arm` since the last period.
+    pub(crate) fn is_being_armed(&self) -> bool {
+        self.link.mailbox.is_being_armed()
     }
 
     /// A request in lockstep; its observation is taken.
@@ -290,6 +295,21 @@ impl Body for RemoteBody {
             },
             ClockKind::Real => self.status_in_real_time(),
         })
+    }
+
+    fn commands(&mut self, set: &mut dyn FnMut(&str, Option<f64>) -> Result<()>) {
+        for (name, value) in self.link.mailbox.take_commands() {
+            if let Err(error) = set(&name, value)
+                && self.link.mailbox.refuse_command()
+            {
+                tracing::warn!(body = self.link.spec.name, %error, "a command is refused");
+            }
+        }
+    }
+
+    /// A machine on a serial port has no lockstep.
+    fn clock(&self) -> Option<ClockKind> {
+        matches!(self.link.settings.reach, Reach::Serial(_)).then_some(ClockKind::Real)
     }
 
     fn health(&self) -> Result<()> {

@@ -9,19 +9,42 @@ use serde::Serialize;
 use tectum::{Error, Result};
 use tectum_control::body::link::LINK_FILE;
 use tectum_control::body::{
-    Body, BodySpec, Descriptor, Family, PlantSettings, Start, StatedChannel, Step, register_family,
+    Body, BodySpec, ChannelHead, Descriptor, Family, PlantSettings, Start, Step, register_family,
     task,
 };
 use tectum_control::brain::register_brain;
+use tectum_control::message::ElementType;
 use tectum_control::replay::Replay;
 use tectum_control::scenario::{Key, Section};
 use toml::{Table, Value};
 
-use crate::handshake::Stated;
-use crate::serial::{self, SerialSettings};
+use crate::handshake::{Stated, StatedChannel};
+use crate::serial::SerialSettings;
+use crate::sources::{WithSources, spec_with};
 use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token, link};
 
 pub(crate) mod file;
+mod ros2;
+
+/// What a body is reached through, which decides its keys.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Carrier {
+    Socket,
+    Serial,
+    Ros2,
+}
+
+impl Carrier {
+    fn of(name: &str) -> Self {
+        if name.starts_with(SERIAL_PORT) {
+            Self::Serial
+        } else if name.starts_with(ros2::PREFIX) {
+            Self::Ros2
+        } else {
+            Self::Socket
+        }
+    }
+}
 
 /// How the names of bodies begin that we connect to, of those that connect to us, and of machines on
 /// serial ports.
@@ -113,16 +136,23 @@ low = -2.0
 high = 2.0
 "#;
 
-/// Makes bodies and policies outside of the process words of scenarios: the keys `remote`, `listen`
-/// and `serial` of `[body]`, names `ws://HOST:PORT`, and the brain `remote`. It may be called again.
+/// What is called with the address at which a scenario waits for its body.
+static WAITING: OnceLock<fn(&Address)> = OnceLock::new();
+
+/// Makes bodies and policies outside of the process words of scenarios: the keys `remote`, `listen`,
+/// `serial` and `ros2` of `[body]`, names `ws://HOST:PORT`, and the brain `remote`. `report` is called
+/// with the address at which a scenario waits for its body; that of the first call is used. It may be
+/// called again.
 ///
 /// # Errors
 /// `Invalid` where another crate has registered the same keys.
-pub fn register() -> Result<()> {
+pub fn register(report: fn(&Address)) -> Result<()> {
+    let _ = WAITING.set(report);
     static BRAIN: OnceLock<std::result::Result<(), String>> = OnceLock::new();
     register_family(&REMOTE)?;
     register_family(&LISTENER)?;
     register_family(&SERIAL)?;
+    register_family(&ros2::FAMILY)?;
     // A brain is registered once in a process.
     BRAIN
         .get_or_init(|| {
@@ -161,8 +191,45 @@ enum Source {
 
 struct Live {
     settings: LinkSettings,
-    /// The connection that a check of the scenario made, for the loop.
-    spare: Mutex<Option<RemoteBody>>,
+    /// Names and settings of its sources.
+    sources: Vec<(String, LinkSettings)>,
+    /// The connections that a check of the scenario made, for the loop.
+    spare: Mutex<Option<WithSources>>,
+}
+
+impl Live {
+    /// What is known of the body, and the names of its parts, if this process is connected to all.
+    fn known(&self, name: &str) -> Option<Result<(BodySpec, String)>> {
+        // Several robots may be behind one router.
+        let is_own = |spec: &BodySpec| match &self.settings.reach {
+            Reach::Ros2(ros2) => ros2.body == *spec,
+            _ => true,
+        };
+        let body = link::connected(name).filter(|known| is_own(&known.spec))?;
+        let sources = self.sources.iter().map(|(name, _)| link::connected(name));
+        let sources: Option<Vec<_>> = sources.collect();
+        let sources = sources?;
+        let spec = spec_with(&body.spec, sources.iter().map(|source| &source.spec));
+        let checked = self.settings.stated.check(&body.spec);
+        let checked = checked.map_err(|error| error.at(format_args!("body {name}")));
+        Some(checked.and(spec).map(|spec| (spec, body.peer.clone())))
+    }
+
+    /// Connects to the body and to its sources.
+    fn open(&self, name: &str) -> Result<WithSources> {
+        let open = |name: &str, settings: &LinkSettings| {
+            RemoteBody::open_with(name, settings.clone(), &mut |address| {
+                if let (Reach::Listen(_), Some(report)) = (&settings.reach, WAITING.get()) {
+                    report(address);
+                }
+            })
+        };
+        let body = open(name, &self.settings)?;
+        let sources = self.sources.iter();
+        let sources = sources.map(|(name, settings)| open(name, settings));
+        WithSources::new(body, sources.collect::<Result<_>>()?)
+            .map_err(|error| error.at(format_args!("body {name}")))
+    }
 }
 
 impl fmt::Debug for RemoteSettings {
@@ -172,31 +239,27 @@ impl fmt::Debug for RemoteSettings {
 }
 
 impl RemoteSettings {
-    /// Connects to a body.
+    /// Connects to a body and its sources.
     fn connect(name: &str, keys: Table) -> Result<Self> {
-        let settings = link_settings(name, &keys)?;
-        if let Some(known) = link::connected(name) {
-            let checked = settings.stated.check(&known.spec);
-            checked.map_err(|error| error.at(format_args!("body {name}")))?;
-            let spare = Mutex::new(None);
-            let source = Source::Live(Box::new(Live { settings, spare }));
-            return Ok(Self::of(
-                name,
-                keys,
-                known.spec.clone(),
-                &known.peer,
-                source,
-            ));
-        }
-        let body = RemoteBody::open_with(name, settings.clone(), &mut |address| {
-            if let Reach::Listen(_) = &settings.reach {
-                tracing::warn!(%address, "waiting for the body to connect");
-            }
-        })?;
-        let (spec, peer) = (body.spec().clone(), body.peer().to_owned());
+        let sources = keys.get("source").and_then(Value::as_array);
+        let sources = sources.into_iter().flatten().map(|source| {
+            let keys = source.as_table().cloned().unwrap_or_default();
+            let name = keys.get("name").and_then(Value::as_str).unwrap_or("");
+            Ok((name.to_owned(), link_settings(name, &keys)?))
+        });
         let live = Live {
-            settings,
-            spare: Mutex::new(Some(body)),
+            settings: link_settings(name, &keys)?,
+            sources: sources.collect::<Result<_>>()?,
+            spare: Mutex::new(None),
+        };
+        let (spec, peer) = match live.known(name) {
+            Some(known) => known?,
+            None => {
+                let body = live.open(name)?;
+                let known = (body.spec().clone(), body.peer().to_owned());
+                *live.spare.lock().unwrap_or_else(PoisonError::into_inner) = Some(body);
+                known
+            }
         };
         Ok(Self::of(
             name,
@@ -253,7 +316,9 @@ impl Body for Still {
 impl PlantSettings for RemoteSettings {
     fn read(section: &mut Section<'_, '_>) -> Result<Self> {
         let name = read_name(section)?;
-        let keys = read_other_keys(section, name.starts_with(SERIAL_PORT))?;
+        let keys = read_other_keys(section, Carrier::of(&name))?;
+        // Before the body is waited for.
+        section.check_known()?;
         match section.run_folder() {
             Some(folder) => Self::recorded(&name, keys, folder),
             None => Self::connect(&name, keys),
@@ -268,17 +333,18 @@ impl PlantSettings for RemoteSettings {
 
     fn plant(&self, _start: Start) -> Result<Box<dyn Body>> {
         let shared = &self.shared;
-        let Live { settings, spare } = match &shared.source {
+        let live = match &shared.source {
             Source::Recorded(folder) => {
                 let replay = Replay::open(folder, shared.spec.clone())?;
                 return Ok(Box::new(replay));
             }
             Source::Live(live) => &**live,
         };
-        let spare = spare.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let spare = live.spare.lock();
+        let spare = spare.unwrap_or_else(PoisonError::into_inner).take();
         let body = match spare {
             Some(body) => body,
-            None => RemoteBody::open(&shared.name, settings.clone())?,
+            None => live.open(&shared.name)?,
         };
         if *body.spec() != shared.spec {
             return Err(Error::data(format!(
@@ -311,9 +377,9 @@ impl PlantSettings for RemoteSettings {
     }
 }
 
-/// The name that `name`, `remote`, `listen` or `serial` states.
+/// The name that `name`, `remote`, `listen`, `serial` or `ros2` states.
 fn read_name(section: &mut Section<'_, '_>) -> Result<String> {
-    for family in [&REMOTE, &LISTENER, &SERIAL] {
+    for family in [&REMOTE, &LISTENER, &SERIAL, &ros2::FAMILY] {
         let key = Key::new(family.key, family.about).or("none");
         if let Some(value) = section.string(key)? {
             let value = value.value;
@@ -332,18 +398,28 @@ fn read_keys(section: &mut Section<'_, '_>) -> Result<Table> {
     for key in keys {
         section.string(key)?;
     }
-    read_other_keys(section, false)
+    read_other_keys(section, Carrier::Socket)
 }
 
 /// The same for a serial port.
 fn read_serial_keys(section: &mut Section<'_, '_>) -> Result<Table> {
     section.string(Key::new(SERIAL.key, SERIAL.about).or("none"))?;
-    read_other_keys(section, true)
+    read_other_keys(section, Carrier::Serial)
+}
+
+/// The same for topics of ROS 2.
+fn read_ros2_keys(section: &mut Section<'_, '_>) -> Result<Table> {
+    let family = &ros2::FAMILY;
+    section.string(Key::new(family.key, family.about).or("none"))?;
+    read_other_keys(section, Carrier::Ros2)
 }
 
 /// Reads the keys besides the address, as the scenario is written again with them.
-fn read_other_keys(section: &mut Section<'_, '_>, is_serial: bool) -> Result<Table> {
+fn read_other_keys(section: &mut Section<'_, '_>, carrier: Carrier) -> Result<Table> {
     let mut keys = Table::new();
+    if carrier == Carrier::Ros2 {
+        ros2::read_keys(section, &mut keys)?;
+    }
     let mut put = |key: &str, value: Option<Value>| {
         value.into_iter().for_each(|value| {
             keys.insert(key.to_owned(), value);
@@ -373,7 +449,7 @@ fn read_other_keys(section: &mut Section<'_, '_>, is_serial: bool) -> Result<Tab
     .unit("s")
     .or("min(3 periods, 0.1 s), at least 1.5 periods");
     put("hold", section.positive_up_to(hold, 10.0)?.map(Value::from));
-    if is_serial {
+    if carrier == Carrier::Serial {
         let baud = Key::new("baud", "bits per second").or(BAUD);
         let baud = section.whole(baud, 1..=MAX_BAUD)?;
         put("baud", baud.map(|baud| Value::from(baud as i64)));
@@ -397,19 +473,90 @@ fn read_other_keys(section: &mut Section<'_, '_>, is_serial: bool) -> Result<Tab
         .or("the body's");
     put("safe_action", section.numbers(safe)?.map(Value::from));
     for kind in ["observation", "action"] {
-        put(kind, read_channels(section, kind)?);
+        put(kind, read_channels(section, kind, carrier)?);
+    }
+    if carrier == Carrier::Socket {
+        put("source", read_sources(section)?);
     }
     Ok(keys)
 }
 
-fn read_channels(section: &mut Section<'_, '_>, kind: &str) -> Result<Option<Value>> {
+/// Reads `[[body.source]]`: each is written with its name, `ws://` or `listen:ws://`.
+fn read_sources(section: &mut Section<'_, '_>) -> Result<Option<Value>> {
+    let about = "Other processes with channels of the observation and no action, such as a camera; they follow the body's own.";
+    let mut sources = Vec::new();
+    for mut source in section.sections(Key::new("source", about))? {
+        let mut table = Table::new();
+        for family in [&REMOTE, &LISTENER] {
+            let about = family.about.replace("body", "source");
+            let key = Key::new(family.key, &about).or("none");
+            let value = source.string(key)?.map(|value| value.value.to_owned());
+            let value = value.map(|value| match value.starts_with(family.prefix) {
+                true => value,
+                false => format!("{}{value}", family.prefix),
+            });
+            if let Some(name) = value
+                && table.insert("name".to_owned(), name.into()).is_some()
+            {
+                return Err(source.fault("one key states the source: \"listen\" is one too many"));
+            }
+        }
+        let hold = Key::new(
+            "hold",
+            "how long the body continues without an observation of the source",
+        )
+        .unit("s")
+        .or("as of the body");
+        let hold = source.positive_up_to(hold, 10.0)?;
+        table.extend(hold.map(|hold| ("hold".to_owned(), hold.into())));
+        let token = Key::new(
+            "token_file",
+            "file with the token that the connecting side shows",
+        )
+        .or("the variable TECTUM_TOKEN, if it is set");
+        let token = source.string(token)?.map(|path| path.value.into());
+        table.extend(token.map(|token| ("token_file".to_owned(), token)));
+        if !table.contains_key("name") {
+            let known = Key::new(
+                "name",
+                "the source by its name in records: `ws://HOST:PORT` or `listen:ws://HOST:PORT`",
+            );
+            let name = source.required(known)?.value.to_owned();
+            table.insert("name".to_owned(), name.into());
+        }
+        source.finish()?;
+        sources.push(Value::from(table));
+    }
+    Ok(Some(sources)
+        .filter(|sources| !sources.is_empty())
+        .map(Value::from))
+}
+
+fn read_channels(
+    section: &mut Section<'_, '_>,
+    kind: &str,
+    carrier: Carrier,
+) -> Result<Option<Value>> {
     let about = format!("Channels of the {kind} in order, compared with those of the body.");
     let mut channels = Vec::new();
     for mut channel in section.sections(Key::new(kind, &about))? {
-        let stated = StatedChannel::read(&mut channel, ["not compared"; 2])?;
+        let head = ChannelHead::read(&mut channel, ["not compared"; 2])?;
+        let mut table = Table::try_from(head).map_err(|error| channel.fault(error))?;
+        let (name, about) = match kind {
+            "observation" => (
+                "wraps",
+                "whether it is an angle that wraps after a full turn",
+            ),
+            _ => ("discrete", "whether `low` and `high` are its only values"),
+        };
+        if let Some(flag) = channel.flag(Key::new(name, about).or("not compared"))? {
+            table.insert(name.to_owned(), flag.into());
+        }
+        if carrier == Carrier::Ros2 {
+            ros2::read_channel(&mut channel, kind, &mut table)?;
+        }
         channel.finish()?;
-        let table = Value::try_from(stated).map_err(|error| section.fault(error))?;
-        channels.push(table);
+        channels.push(Value::from(table));
     }
     Ok(Some(channels)
         .filter(|channels| !channels.is_empty())
@@ -421,14 +568,16 @@ fn link_settings(name: &str, keys: &Table) -> Result<LinkSettings> {
     let reach = if let Some(address) = name.strip_prefix(LISTEN) {
         Reach::Listen(Address::parse(address)?)
     } else if let Some(path) = name.strip_prefix(SERIAL_PORT) {
-        let body = serial::body(name, &stated(keys))
-            .map_err(|error| error.at(format_args!("body {name}")))?;
+        let body = stated(keys).body(name, "a machine on a serial port")?;
         let baud = keys.get("baud").and_then(Value::as_integer);
         Reach::Serial(Box::new(SerialSettings {
             baud: baud.map_or(BAUD, |baud| baud as u32),
             checksum: keys.get("checksum").and_then(Value::as_bool) == Some(true),
             ..SerialSettings::new(path, body)
         }))
+    } else if name.starts_with(ros2::PREFIX) {
+        let body = stated(keys).body(name, "a topic of ROS 2")?;
+        Reach::Ros2(Box::new(ros2::settings(name, keys, body)?))
     } else {
         Reach::Connect(Address::parse(name)?)
     };
@@ -446,6 +595,13 @@ fn link_settings(name: &str, keys: &Table) -> Result<LinkSettings> {
     })
 }
 
+/// The shape that a channel states.
+fn sizes(channel: &Value) -> Vec<usize> {
+    let sizes = channel.get("shape").and_then(Value::as_array);
+    let sizes = sizes.into_iter().flatten().filter_map(Value::as_integer);
+    sizes.map(|size| size as usize).collect()
+}
+
 fn stated(keys: &Table) -> Stated {
     let channels = |kind: &str| {
         let channels = keys.get(kind)?.as_array()?;
@@ -461,6 +617,13 @@ fn stated(keys: &Table) -> Stated {
                 .map(str::to_owned),
             low: channel.get("low").and_then(Value::as_float),
             high: channel.get("high").and_then(Value::as_float),
+            wraps: channel.get("wraps").and_then(Value::as_bool),
+            discrete: channel.get("discrete").and_then(Value::as_bool),
+            shape: sizes(channel),
+            element: channel
+                .get("dtype")
+                .and_then(Value::as_str)
+                .and_then(ElementType::from_code),
         };
         Some(channels.iter().map(channel).collect())
     };

@@ -19,9 +19,7 @@ pub(crate) mod port;
 use std::path::PathBuf;
 
 use tectum::{Error, Result};
-use tectum_control::body::{ActionChannel, BodySpec, ObservationChannel, StatedChannel};
-
-use crate::handshake::Stated;
+use tectum_control::body::BodySpec;
 
 /// Bits on the wire for a byte: a start bit, eight bits of data, no parity, one stop bit.
 const BITS_PER_BYTE: usize = 10;
@@ -83,120 +81,21 @@ impl SerialSettings {
     }
 }
 
-/// The constants of a machine that states nothing.
-///
-/// # Errors
-/// `Invalid` naming each key that the scenario lacks.
-pub(crate) fn body(name: &str, stated: &Stated) -> Result<BodySpec> {
-    let mut missing = Vec::new();
-    let (observation, action) = (
-        stated.observation.as_deref().unwrap_or_default(),
-        stated.action.as_deref().unwrap_or_default(),
-    );
-    let lists = [("observation", observation), ("action", action)];
-    for (kind, channels) in lists {
-        if channels.is_empty() {
-            missing.push(format!("[[body.{kind}]]"));
-        }
-        for channel in channels {
-            let keys = [
-                ("unit", channel.unit.is_none()),
-                ("low", channel.low.is_none()),
-                ("high", channel.high.is_none()),
-            ];
-            let absent = keys.iter().filter(|(_, is_missing)| *is_missing);
-            missing.extend(absent.map(|(key, _)| format!("{key} of {kind} {}", channel.name)));
-        }
-    }
-    if stated.period_s.is_none() {
-        missing.push("period".to_owned());
-    }
-    let safe = stated.safe_action.as_deref().unwrap_or_default();
-    if safe.len() != action.len() {
-        missing.push(format!("safe_action with {} numbers", action.len()));
-    }
-    if !missing.is_empty() {
-        return Err(Error::invalid(format!(
-            "a machine on a serial port states nothing of itself: [body] needs {}",
-            missing.join(", ")
-        )));
-    }
-    let head = |channel: &StatedChannel| {
-        let unit = channel.unit.clone().unwrap_or_default();
-        let bound = |bound: Option<f64>| bound.unwrap_or(0.0) as f32;
-        let range = bound(channel.low)..=bound(channel.high);
-        (channel.name.clone(), unit, range)
-    };
-    let spec = BodySpec {
-        name: name.to_owned(),
-        dt_s: stated.period_s.unwrap_or(0.0),
-        observation: observation
-            .iter()
-            .map(|channel| {
-                let (name, unit, range) = head(channel);
-                let own = ObservationChannel::new(name, unit, range);
-                let scale = if own.scale > 0.0 { own.scale } else { 1.0 };
-                own.scaled(scale)
-            })
-            .collect(),
-        action: action
-            .iter()
-            .map(|channel| {
-                let (name, unit, range) = head(channel);
-                ActionChannel::new(name, unit, range)
-            })
-            .collect(),
-        safe_action: safe.iter().map(|number| *number as f32).collect(),
-    };
-    spec.check()?;
-    Ok(spec)
-}
-
 #[cfg(test)]
 mod tests {
+    use tectum_control::body::{ActionChannel, ObservationChannel};
+
     use super::*;
-
-    fn channel(name: &str) -> StatedChannel {
-        StatedChannel {
-            name: name.to_owned(),
-            unit: Some("rad".to_owned()),
-            low: Some(-1.0),
-            high: Some(1.0),
-        }
-    }
-
-    fn whole() -> Stated {
-        Stated {
-            period_s: Some(0.02),
-            observation: Some(vec![channel("angle")]),
-            action: Some(vec![channel("torque")]),
-            safe_action: Some(vec![0.25]),
-        }
-    }
-
-    #[test]
-    fn each_key_that_a_scenario_lacks_is_named() {
-        let spec = body("a", &whole()).expect("whole");
-        assert_eq!((spec.dt_s, &spec.safe_action[..]), (0.02, &[0.25][..]));
-        let mut stated = whole();
-        stated.period_s = None;
-        stated.safe_action = Some(vec![0.0, 0.0]);
-        stated.observation = None;
-        stated.action = Some(vec![StatedChannel {
-            unit: None,
-            high: None,
-            ..channel("torque")
-        }]);
-        let error = body("a", &stated).expect_err("four keys").to_string();
-        assert_eq!(
-            error,
-            "a machine on a serial port states nothing of itself: [body] needs [[body.observation]], unit of action torque, high of action torque, period, safe_action with 1 numbers"
-        );
-    }
 
     #[test]
     fn a_line_that_takes_longer_than_the_period_is_refused() {
-        let spec = body("a", &whole()).expect("whole");
+        let spec = BodySpec {
+            name: "a".to_owned(),
+            dt_s: 0.02,
+            observation: vec![ObservationChannel::new("angle", "rad", -1.0..=1.0)],
+            action: vec![ActionChannel::new("torque", "N m", -1.0..=1.0)],
+            safe_action: vec![0.25],
+        };
         let mut settings = SerialSettings::new("/dev/ttyUSB0", spec);
         assert!(settings.check().is_ok());
         settings.baud = 9600;

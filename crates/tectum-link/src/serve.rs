@@ -9,6 +9,7 @@
 //! |---|---|---|
 //! | `hello` | `spec` | |
 //! | `observation` | `action` | `observation`, `arrays`, `reward`; answer: `action`, `safe`, `queue_ms`, `infer_ms` |
+//! | `commands` | `commands` | `commands`: numbers by name, or nil for the command's own schedule |
 //! | `reset` | `reset` | the next observation is the first of another episode |
 //! | `stop` | `stop` | observations are answered with the safe action until a `reset` |
 //! | `close` | | the connection ends |
@@ -18,43 +19,43 @@
 //! with `error`, and the session continues; in openpi's protocol it is a text frame, and the
 //! connection ends with the code 1011.
 
-mod computing;
+mod client;
 pub(crate) mod em_brain;
 pub(crate) mod openpi;
 pub(crate) mod rate;
 mod session;
 
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::Duration;
 
 use axum::Router;
-use axum::extract::State;
-use axum::extract::ws::WebSocketUpgrade;
-use axum::http::{HeaderMap, StatusCode};
+use axum::body::Body;
+use axum::extract::{Request as HttpRequest, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
+use hyper_util::rt::TokioIo;
+use hyper_util::server::conn::auto::upgrade::downcast;
 use serde::Serialize;
 use serde_json::{Value, json};
 use tectum::{Device, Error, Receipt, Result, WorkProgress};
 use tectum_control::body::BodySpec;
 use tectum_control::brain::Brain;
-use tectum_control::message::Message;
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{brain_recipe, driven_spec, open_device};
-use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio_tungstenite::tungstenite::handshake::server::create_response_with_body;
 
-use self::computing::{Computing, Waker};
+use self::client::{Attendant, Client, Clients};
 pub use self::em_brain::{EmBrainAddresses, EmBrainSettings};
-use self::rate::Rate;
 use self::session::{Reply, Request};
-use crate::io_thread::Workers;
-use crate::server::{BoundedListener, bind, refusal};
-use crate::socket::{Frame, MAX_MESSAGE, Socket};
+use crate::io_thread::IoThread;
+use crate::server::{BoundedListener, Counted, bind, refusal};
 use crate::{Address, Token};
 
-/// Requests of a client that wait for its session.
-const MAX_QUEUED: usize = 4;
+/// How long the end of a server waits for brains that compute.
+const END: Duration = Duration::from_secs(1);
 
 /// Makes a brain for a client.
 type MakeBrain = dyn Fn() -> Result<Box<dyn Brain>> + Send + Sync;
@@ -201,8 +202,24 @@ pub struct Server {
     em_brain: Option<EmBrainAddresses>,
     served: Arc<Served>,
     records: Arc<Mutex<Records>>,
-    _waker: Waker,
-    _workers: Workers,
+    clients: Clients,
+    /// Ends with the last thread that serves.
+    ended: Receiver<()>,
+    /// None only when dropped.
+    io: Option<IoThread>,
+    _attendant: Attendant,
+}
+
+impl Drop for Server {
+    /// Ends the connections, and waits for their threads, but not long for a brain that computes.
+    fn drop(&mut self) {
+        drop(self.io.take());
+        self.clients
+            .all()
+            .iter()
+            .for_each(|client| client.shut_down());
+        let _ = self.ended.recv_timeout(END);
+    }
 }
 
 impl Server {
@@ -226,7 +243,7 @@ impl Server {
             session,
         }));
         let served = Arc::new(served);
-        let computing = Computing::default();
+        let (clients, (running, ended)) = (Clients::default(), channel());
         let desk = Desk {
             served: served.clone(),
             records: records.clone(),
@@ -234,19 +251,19 @@ impl Server {
             token: settings.token.clone(),
             max_sessions: settings.max_sessions,
             max_rate: settings.max_rate,
-            computing: computing.clone(),
+            clients: clients.clone(),
+            _running: running,
         };
-        // One more than computes: it answers pings, and accepts.
-        let workers = Workers::start(settings.max_sessions + 1)?;
+        let io = IoThread::start()?;
         let em_brain = settings.em_brain.as_ref();
-        let em_brain = em_brain.map(|settings| em_brain::start(settings, desk.clone(), &workers));
+        let em_brain = em_brain.map(|settings| em_brain::start(settings, desk.clone(), &io));
         let em_brain = em_brain.transpose()?;
         let app = Router::new()
             .route("/", get(enter))
             .route("/healthz", get(|| async { "OK\n" }))
             .with_state(desk);
-        let waker = Waker::start(workers.handle(), computing)?;
-        workers.spawn(async move {
+        let attendant = Attendant::start(clients.clone())?;
+        io.spawn(async move {
             match BoundedListener::new(listener) {
                 Ok(listener) => {
                     let _ = axum::serve(listener, app).await;
@@ -259,8 +276,10 @@ impl Server {
             em_brain,
             served,
             records,
-            _waker: waker,
-            _workers: workers,
+            clients,
+            ended,
+            io: Some(io),
+            _attendant: attendant,
         })
     }
 
@@ -306,7 +325,9 @@ struct Desk {
     token: Option<Token>,
     max_sessions: usize,
     max_rate: u32,
-    computing: Computing,
+    clients: Clients,
+    /// Dropped with the last thread that serves.
+    _running: Sender<()>,
 }
 
 impl Desk {
@@ -315,26 +336,43 @@ impl Desk {
         change(&mut records.counts);
     }
 
-    /// Starts the task of a client's own brain; the permit lasts as long as the brain.
-    fn start_session(&self, permit: OwnedSemaphorePermit) -> SessionEnds {
-        let (give, requests) = mpsc::channel::<Request>(MAX_QUEUED);
-        let (answer, replies) = mpsc::channel::<Reply>(MAX_QUEUED);
-        let Self {
-            served,
-            records,
-            computing,
-            ..
-        } = self.clone();
-        let session = session::run(served, records, computing, requests, answer);
-        tokio::spawn(async move {
-            session.await;
-            // The next client may come when this brain is gone.
+    /// Starts the thread of a client.
+    fn start_client(
+        &self,
+        socket: Counted,
+        behind: Vec<u8>,
+        permit: OwnedSemaphorePermit,
+    ) -> std::io::Result<()> {
+        let (stream, connection) = socket.into_std()?;
+        let client = Arc::new(Client::new(stream, behind, self.max_rate)?);
+        self.clients.add(&client);
+        self.start_thread(move |desk| {
+            client.serve(desk);
+            drop(client);
+            // The next client may come when this one and its brain are gone.
+            drop((connection, permit));
+        })
+    }
+
+    /// Starts the thread of a client's own brain, for a client that has its socket on another
+    /// thread; the permit lasts as long as the brain.
+    fn start_session(&self, permit: OwnedSemaphorePermit) -> std::io::Result<SessionEnds> {
+        let (give, requests) = mpsc::channel::<Request>(1);
+        let (answer, replies) = mpsc::channel::<Reply>(1);
+        self.start_thread(move |desk| {
+            session::run(&desk.served, &desk.records, requests, &answer);
             drop(permit);
-        });
-        SessionEnds {
+        })?;
+        Ok(SessionEnds {
             requests: give,
             replies,
-        }
+        })
+    }
+
+    fn start_thread(&self, work: impl FnOnce(&Self) + Send + 'static) -> std::io::Result<()> {
+        let own = self.clone();
+        let thread = std::thread::Builder::new().name("tectum-serve".to_owned());
+        thread.spawn(move || work(&own)).map(|_| ())
     }
 }
 
@@ -344,90 +382,34 @@ struct SessionEnds {
     replies: mpsc::Receiver<Reply>,
 }
 
-/// Accepts a client.
-async fn enter(
-    State(desk): State<Desk>,
-    headers: HeaderMap,
-    upgrade: WebSocketUpgrade,
-) -> Response {
-    if let Some(refusal) = refusal(&headers, desk.token.as_ref()) {
+/// Accepts a client, which has a thread of its own.
+async fn enter(State(desk): State<Desk>, mut request: HttpRequest) -> Response {
+    let refuse = |status: StatusCode, text: String| {
         desk.count(|counts| counts.refused += 1);
-        return refusal.into_response();
-    }
-    let Ok(permit) = desk.free.clone().try_acquire_owned() else {
-        desk.count(|counts| counts.refused += 1);
-        let text = format!("{} clients are connected, the maximum\n", desk.max_sessions);
-        return (StatusCode::SERVICE_UNAVAILABLE, text).into_response();
+        (status, text).into_response()
     };
-    upgrade
-        .max_message_size(MAX_MESSAGE)
-        .max_frame_size(MAX_MESSAGE)
-        .on_upgrade(|socket| talk(desk, Socket::Accepted(Box::new(socket)), permit))
-}
-
-/// One client: its frames here, its brain in a task of its own.
-async fn talk(desk: Desk, mut socket: Socket, permit: OwnedSemaphorePermit) {
-    desk.count(|counts| counts.sessions += 1);
-    let reason = exchange(&desk, &mut socket, permit).await.err();
-    if let Some(reason) = reason.filter(|reason| !reason.is_empty()) {
-        // A client that is gone reads no reason.
-        let _ = socket.send(Frame::Text(reason.clone())).await;
-        let _ = socket.send(Frame::Close(reason)).await;
+    if let Some((status, text)) = refusal(request.headers(), desk.token.as_ref()) {
+        return refuse(status, text.to_owned());
     }
-}
-
-/// Requests and answers until the end: `Err` with the reason that the client is sent, empty where
-/// it is gone.
-async fn exchange(
-    desk: &Desk,
-    socket: &mut Socket,
-    permit: OwnedSemaphorePermit,
-) -> std::result::Result<(), String> {
-    let gone = |_| String::new();
-    let metadata = desk.served.introduction(Message::default());
-    let metadata = metadata.to_bytes().map_err(|error| error.to_string())?;
-    socket
-        .send(Frame::Binary(metadata.into()))
-        .await
-        .map_err(gone)?;
-    let SessionEnds {
-        requests,
-        mut replies,
-    } = desk.start_session(permit);
-    let (mut rate, begin) = (Rate::new(desk.max_rate), Instant::now());
-    loop {
-        tokio::select! {
-            frame = socket.receive() => {
-                let frame = frame.map_err(gone)?;
-                if !rate.count(begin.elapsed().as_nanos() as u64) {
-                    return Err(format!("more than {} frames per second", desk.max_rate));
-                }
-                match frame {
-                    Frame::Binary(content) => {
-                        let request = Request { content: content.into(), arrived: Instant::now() };
-                        match requests.try_send(request) {
-                            Ok(()) => {}
-                            Err(TrySendError::Full(_)) => {
-                                return Err(format!("more than {MAX_QUEUED} requests wait for an answer"));
-                            }
-                            // Its last reply has the reason.
-                            Err(TrySendError::Closed(_)) => {}
-                        }
-                    }
-                    Frame::Text(_) => return Err("a text frame; requests are binary frames of MessagePack".to_owned()),
-                    Frame::Close(_) => return Err(String::new()),
-                    Frame::Ping(_) | Frame::Pong(_) => {}
-                }
-            }
-            reply = replies.recv() => match reply {
-                Some(Reply::Answer(content)) => socket.send(Frame::Binary(content.into())).await.map_err(gone)?,
-                Some(Reply::Error(reason)) => return Err(reason),
-                Some(Reply::End) => {
-                    let _ = socket.send(Frame::Close(String::new())).await;
-                    return Ok(());
-                }
-                None => return Err("the session ended".to_owned()),
-            },
+    let response = match create_response_with_body(&request, Body::empty) {
+        Ok(response) => response,
+        Err(error) => return refuse(StatusCode::BAD_REQUEST, format!("{error}\n")),
+    };
+    let Ok(permit) = desk.free.clone().try_acquire_owned() else {
+        let text = format!("{} clients are connected, the maximum\n", desk.max_sessions);
+        return refuse(StatusCode::SERVICE_UNAVAILABLE, text);
+    };
+    let upgraded = hyper::upgrade::on(&mut request);
+    let own = desk.clone();
+    tokio::spawn(async move {
+        // A client that is gone before its connection is one needs nothing.
+        let Some(parts) = upgraded.await.ok().and_then(|all| downcast(all).ok()) else {
+            return;
+        };
+        let (io, behind): (TokioIo<Counted>, _) = (parts.io, parts.read_buf);
+        if let Err(error) = own.start_client(io.into_inner(), behind.into(), permit) {
+            tracing::warn!(%error, "a client is not served");
         }
-    }
+    });
+    response
 }

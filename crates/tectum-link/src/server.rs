@@ -104,13 +104,7 @@ impl Listener for BoundedListener {
             let (stream, address) = Listener::accept(&mut self.listener).await;
             // Small messages are sent at once; without this option they are only later.
             let _ = stream.set_nodelay(true);
-            return (
-                Counted {
-                    stream,
-                    _permit: permit,
-                },
-                address,
-            );
+            return (Counted { stream, permit }, address);
         }
     }
 
@@ -122,10 +116,18 @@ impl Listener for BoundedListener {
 /// A connection that counts until it ends.
 pub(crate) struct Counted {
     stream: TcpStream,
-    _permit: OwnedSemaphorePermit,
+    permit: OwnedSemaphorePermit,
 }
 
 impl Counted {
+    /// The connection for a thread that blocks in it, and what counts it until it is dropped.
+    ///
+    /// # Errors
+    /// What the operating system reports.
+    pub fn into_std(self) -> std::io::Result<(std::net::TcpStream, OwnedSemaphorePermit)> {
+        Ok((self.stream.into_std()?, self.permit))
+    }
+
     /// The address of this machine that the other side has connected to.
     pub fn local_addr(&self) -> std::io::Result<SocketAddr> {
         self.stream.local_addr()

@@ -25,7 +25,7 @@ pub(crate) enum Frame {
     Close(String),
 }
 
-/// Limits of a socket that we connect.
+/// Limits of the messages of a socket.
 pub(crate) fn client_limits() -> WebSocketConfig {
     WebSocketConfig::default()
         .max_message_size(Some(MAX_MESSAGE))
@@ -72,7 +72,7 @@ impl Socket {
     }
 }
 
-fn of_tungstenite(message: tungstenite::Message) -> Option<Frame> {
+pub(crate) fn of_tungstenite(message: tungstenite::Message) -> Option<Frame> {
     use tungstenite::Message;
     Some(match message {
         Message::Binary(bytes) => Frame::Binary(bytes),
@@ -86,7 +86,7 @@ fn of_tungstenite(message: tungstenite::Message) -> Option<Frame> {
     })
 }
 
-fn to_tungstenite(frame: Frame) -> tungstenite::Message {
+pub(crate) fn to_tungstenite(frame: Frame) -> tungstenite::Message {
     use tungstenite::protocol::CloseFrame;
     use tungstenite::{Message, protocol::frame::coding::CloseCode};
     match frame {

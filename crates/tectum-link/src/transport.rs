@@ -1,4 +1,4 @@
-//! What carries the messages of a body: a WebSocket, or the lines of a serial port.
+//! What carries the messages of a body: a WebSocket, the lines of a serial port, or topics of ROS 2.
 
 use tectum::Result;
 use tectum_control::message::Message;
@@ -7,6 +7,8 @@ use tokio_tungstenite::tungstenite::Bytes;
 use crate::handshake::{self, Introduction, PROTOCOL};
 use crate::incoming::Incoming;
 use crate::mailbox::Mailbox;
+#[cfg(feature = "ros2")]
+use crate::ros2::node::Ros2Node;
 #[cfg(unix)]
 use crate::serial::port::SerialPort;
 use crate::socket::{Frame, Socket};
@@ -16,6 +18,8 @@ pub(crate) enum Transport {
     Socket(Socket),
     #[cfg(unix)]
     Serial(Box<SerialPort>),
+    #[cfg(feature = "ros2")]
+    Ros2(Box<Ros2Node>),
 }
 
 impl Transport {
@@ -31,6 +35,8 @@ impl Transport {
             }
             #[cfg(unix)]
             Self::Serial(port) => port.introduce(mailbox).await,
+            #[cfg(feature = "ros2")]
+            Self::Ros2(node) => node.introduce(mailbox).await,
         }
     }
 
@@ -40,6 +46,8 @@ impl Transport {
             Self::Socket(socket) => socket,
             #[cfg(unix)]
             Self::Serial(port) => return port.receive().await,
+            #[cfg(feature = "ros2")]
+            Self::Ros2(node) => return node.receive().await,
         };
         let ended = "the body ended the connection";
         match socket.receive().await? {
@@ -62,11 +70,13 @@ impl Transport {
             }
             #[cfg(unix)]
             Self::Serial(port) => port.send(message).await,
+            #[cfg(feature = "ros2")]
+            Self::Ros2(node) => node.send(message).await,
         }
     }
 
-    /// Whether the body answers pings, so that one that delivers nothing is lost. A serial port has
-    /// none: a machine that is silent is not unplugged.
+    /// Whether the body answers pings, so that one that delivers nothing is lost. Serial ports and
+    /// topics have none: a machine that is silent is not unplugged.
     pub fn has_pings(&self) -> bool {
         matches!(self, Self::Socket(_))
     }
@@ -77,6 +87,8 @@ impl Transport {
             Self::Socket(socket) => socket.send(Frame::Ping(content)).await,
             #[cfg(unix)]
             Self::Serial(_) => Ok(()),
+            #[cfg(feature = "ros2")]
+            Self::Ros2(_) => Ok(()),
         }
     }
 
@@ -86,6 +98,8 @@ impl Transport {
             Self::Socket(socket) => socket.send(Frame::Close(reason)).await,
             #[cfg(unix)]
             Self::Serial(_) => Ok(()),
+            #[cfg(feature = "ros2")]
+            Self::Ros2(node) => node.close().await,
         }
     }
 }

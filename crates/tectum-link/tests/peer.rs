@@ -70,6 +70,8 @@ pub enum Order {
     /// Ends the connection without a close.
     Hang,
     Arm,
+    /// Sends a command of the brain, or nothing for its schedule.
+    Command(&'static str, Option<f64>),
     /// Sends the last observation a second time, with its number.
     Repeat,
 }
@@ -302,6 +304,15 @@ impl Host {
                         sequence += 1;
                         send(&mut socket, &Message::new("arm", sequence))?;
                     }
+                    Order::Command(name, value) => {
+                        sequence += 1;
+                        let all = match value {
+                            Some(value) => Message::default().with(name, value),
+                            None => nothing(name),
+                        };
+                        let message = Message::new("commands", sequence).with_map("commands", all);
+                        send(&mut socket, &message)?;
+                    }
                     Order::Repeat => {
                         last.iter().try_for_each(|last| send(&mut socket, last))?;
                     }
@@ -354,6 +365,13 @@ impl Host {
             last = Some(message);
         }
     }
+}
+
+/// A map with a name that has no value.
+fn nothing(name: &str) -> Message {
+    let mut bytes = vec![0x81, 0xa0 | name.len() as u8];
+    bytes.extend(name.bytes().chain([0xc0]));
+    Message::parse_map(&bytes).expect("one map")
 }
 
 fn send(socket: &mut Socket, message: &Message) -> Result<(), End> {

@@ -1,7 +1,9 @@
-//! A body in a process of its own, which is stopped or killed. The process is this program again,
-//! with the variable `TECTUM_LINK_BODY_PORT`.
+//! A body in a process of its own, which is stopped or killed, and a loop in a process of its own,
+//! which is killed. The process is this program again, with the variable `TECTUM_LINK_BODY_PORT` or
+//! `TECTUM_LINK_LOOP`.
 
 use std::io::{BufRead as _, BufReader, Write as _};
+use std::net::TcpListener;
 use std::ops::ControlFlow;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
@@ -17,6 +19,8 @@ use crate::peer::{Drift, Order, Peer};
 
 /// The variable with the port of a body, 0 for any free one.
 const PORT: &str = "TECTUM_LINK_BODY_PORT";
+/// The variable with the body of a loop, by its name in scenarios.
+const LOOP: &str = "TECTUM_LINK_LOOP";
 
 /// The body, where this program is the other process: it prints its address and reads the word
 /// `arm` from its input, until it is killed. In the tests, what it is made of.
@@ -39,41 +43,56 @@ fn a_body_drifts_to_the_end_of_its_episode() {
 
 /// What precedes the address in its output.
 const MARK: &str = "body at ";
+/// What precedes the number of a period in the output of a loop.
+const PERIOD: &str = "period ";
 
+/// This program again, for one of its tests and with a variable.
 struct Process {
     child: Child,
     input: ChildStdin,
-    address: String,
+    lines: Box<dyn Iterator<Item = String>>,
 }
 
 impl Process {
-    fn start(port: &str) -> Self {
+    fn start(test: &str, variable: &str, value: &str) -> Self {
         let program = std::env::current_exe().expect("this program");
         let mut child = Command::new(program)
-            .args([
-                "processes::a_body_drifts_to_the_end_of_its_episode",
-                "--exact",
-                "--nocapture",
-            ])
-            .env(PORT, port)
+            .args([test, "--exact", "--nocapture"])
+            .env(variable, value)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .spawn()
             .expect("this program");
         let output = child.stdout.take().expect("piped");
-        let mut lines = BufReader::new(output)
-            .lines()
-            .map_while(std::result::Result::ok);
-        let address = lines.find_map(|line| line.strip_prefix(MARK).map(str::to_owned));
+        let lines = BufReader::new(output).lines();
         Self {
             input: child.stdin.take().expect("piped"),
-            address: address.expect("it prints its address"),
+            lines: Box::new(lines.map_while(std::result::Result::ok)),
             child,
         }
     }
 
-    fn port(&self) -> String {
-        self.address.rsplit(':').next().expect("a port").to_owned()
+    /// A loop with a body that is reached at, or connects to, the address of a name.
+    fn start_loop(body: &str) -> Self {
+        Self::start("processes::a_loop_runs_for_its_periods", LOOP, body)
+    }
+
+    /// The rest of its next line that begins with a word.
+    fn next(&mut self, word: &str) -> Option<String> {
+        let rest = |line: String| line.strip_prefix(word).map(str::to_owned);
+        self.lines.find_map(rest)
+    }
+
+    /// Waits until a loop has run some more periods.
+    fn run_periods(&mut self, count: usize) {
+        for _ in 0..count {
+            assert!(self.next(PERIOD).is_some(), "the loop ended");
+        }
+    }
+
+    fn kill(&mut self) {
+        self.signal("-KILL");
+        let _ = self.child.wait();
     }
 
     fn arm(&mut self) {
@@ -95,6 +114,25 @@ impl Drop for Process {
     }
 }
 
+/// A body in another process, at an address.
+struct BodyProcess {
+    process: Process,
+    address: String,
+}
+
+impl BodyProcess {
+    fn start(port: &str) -> Self {
+        let test = "processes::a_body_drifts_to_the_end_of_its_episode";
+        let mut process = Process::start(test, PORT, port);
+        let address = process.next(MARK).expect("it prints its address");
+        Self { process, address }
+    }
+
+    fn port(&self) -> String {
+        self.address.rsplit(':').next().expect("a port").to_owned()
+    }
+}
+
 #[derive(Default)]
 struct States(Vec<LinkState>);
 
@@ -106,11 +144,9 @@ impl Sink for States {
     }
 }
 
-/// Runs a loop of 50 Hz; returns its states, each once per streak.
-fn run(process: &mut Process, ticks: u64, at: &mut dyn FnMut(u64, &mut Process)) -> Vec<LinkState> {
-    let address = Address::parse(&format!("ws://{}", process.address)).expect("an address");
-    let mut body =
-        RemoteBody::open("drift", LinkSettings::new(Reach::Connect(address))).expect("it listens");
+/// Runs a loop of 50 Hz with a zero brain; returns the states of its periods.
+fn run_loop(reach: Reach, ticks: u64, at: &mut dyn FnMut(u64)) -> Vec<LinkState> {
+    let mut body = RemoteBody::open("drift", LinkSettings::new(reach)).expect("a body");
     body.reset(0);
     let settings = LoopSettings {
         seconds: ticks as f64 * 0.02,
@@ -127,7 +163,7 @@ fn run(process: &mut Process, ticks: u64, at: &mut dyn FnMut(u64, &mut Process))
         ClockKind::Real.start().as_mut(),
         &mut states,
         &mut |progress| {
-            at(progress.tick, process);
+            at(progress.tick);
             ControlFlow::Continue(())
         },
     );
@@ -135,58 +171,119 @@ fn run(process: &mut Process, ticks: u64, at: &mut dyn FnMut(u64, &mut Process))
         (outcome.metrics.ticks, states.0.len() as u64),
         (ticks, ticks)
     );
-    states.0.dedup();
     states.0
+}
+
+/// How a body of the drift's is reached, by a name of scenarios.
+fn reach(name: &str) -> Reach {
+    let parse = |address| Address::parse(address).expect("an address");
+    match name.strip_prefix("listen:") {
+        Some(address) => Reach::Listen(parse(address)),
+        None => Reach::Connect(parse(name)),
+    }
+}
+
+/// Runs a loop with a body in another process; returns its states, each once per streak.
+fn run(
+    body: &mut BodyProcess,
+    ticks: u64,
+    at: &mut dyn FnMut(u64, &mut BodyProcess),
+) -> Vec<LinkState> {
+    let reach = reach(&format!("ws://{}", body.address));
+    let mut states = run_loop(reach, ticks, &mut |tick| at(tick, body));
+    states.dedup();
+    states
+}
+
+/// Whether a state of the connection is followed by another one.
+fn is_followed(states: &[LinkState], first: LinkState, then: LinkState) -> bool {
+    let place = states.iter().rposition(|state| *state == first);
+    place.is_some_and(|place| states[place + 1..].contains(&then))
 }
 
 #[test]
 fn a_stopped_process_is_lost_and_found_again() {
-    let mut process = Process::start("0");
-    let states = run(&mut process, 250, &mut |tick, process| match tick {
-        25 => process.signal("-STOP"),
-        125 => process.signal("-CONT"),
-        200 => process.arm(),
+    let mut body = BodyProcess::start("0");
+    let states = run(&mut body, 250, &mut |tick, body| match tick {
+        25 => body.process.signal("-STOP"),
+        125 => body.process.signal("-CONT"),
+        200 => body.process.arm(),
         _ => {}
     });
-    for state in [
-        LinkState::Stale,
-        LinkState::Disconnected,
-        LinkState::Disarmed,
-    ] {
+    for state in [LinkState::Stale, LinkState::Disconnected] {
         assert!(states.contains(&state), "{state:?}: {states:?}");
     }
-    let disarmed = states
-        .iter()
-        .rposition(|state| *state == LinkState::Disarmed);
-    let after = disarmed.map(|place| &states[place + 1..]);
-    assert!(
-        after.is_some_and(|after| after.contains(&LinkState::Fresh)),
-        "{states:?}"
-    );
+    let is_armed = is_followed(&states, LinkState::Disarmed, LinkState::Fresh);
+    assert!(is_armed, "{states:?}");
 }
 
 #[test]
 fn a_killed_process_may_be_started_again() {
-    let mut process = Process::start("0");
-    let states = run(&mut process, 250, &mut |tick, process| match tick {
-        25 => {
-            process.signal("-KILL");
-            let _ = process.child.wait();
-        }
-        75 => {
-            let port = process.port();
-            *process = Process::start(&port);
-        }
-        200 => process.arm(),
+    let mut body = BodyProcess::start("0");
+    let states = run(&mut body, 250, &mut |tick, body| match tick {
+        25 => body.process.kill(),
+        75 => *body = BodyProcess::start(&body.port()),
+        200 => body.process.arm(),
         _ => {}
     });
     assert!(states.contains(&LinkState::Disconnected), "{states:?}");
-    let disarmed = states
+    let is_armed = is_followed(&states, LinkState::Disarmed, LinkState::Fresh);
+    assert!(is_armed, "{states:?}");
+}
+
+/// The loop, where this program is the other process: it prints its periods until it is killed. In
+/// the tests, a loop of some periods.
+#[test]
+fn a_loop_runs_for_its_periods() {
+    if let Ok(body) = std::env::var(LOOP) {
+        run_loop(reach(&body), 1 << 20, &mut |tick| {
+            println!("\n{PERIOD}{tick}")
+        });
+        return;
+    }
+    let peer = Peer::listen(Box::new(Drift::new(0.02)));
+    let states = run_loop(reach(&peer.url()), 20, &mut |_| {});
+    assert!(states.contains(&LinkState::Fresh), "{states:?}");
+    let received = peer.received();
+    let last = received.iter().rfind(|message| message.kind == "action");
+    assert!(last.is_some_and(|last| last.is_safe), "its end: {last:?}");
+}
+
+/// What a body received of a loop that was killed, and of another one after it.
+fn killed_and_started_again(peer: &Peer, body: &str) {
+    let mut first = Process::start_loop(body);
+    first.run_periods(30);
+    first.kill();
+    let received = peer.received();
+    let last = received.last().expect("its messages");
+    assert_eq!(last.kind, "action", "nothing announces the end");
+    let mut second = Process::start_loop(body);
+    second.run_periods(30);
+    second.kill();
+    let received = peer.received();
+    let begin = received
         .iter()
-        .rposition(|state| *state == LinkState::Disarmed);
-    let after = disarmed.map(|place| &states[place + 1..]);
-    assert!(
-        after.is_some_and(|after| after.contains(&LinkState::Fresh)),
-        "{states:?}"
-    );
+        .position(|message| message.connection > last.connection);
+    let (first, second) = received.split_at(begin.expect("another connection"));
+    for received in [first, second] {
+        let actions = received.iter().filter(|message| message.kind == "action");
+        let actions: Vec<_> = actions.collect();
+        let is_in_order = actions.is_sorted_by(|one, other| one.sequence < other.sequence);
+        assert!(is_in_order && actions.len() > 10, "{actions:?}");
+        assert!(
+            actions.iter().all(|action| action.is_applied),
+            "{actions:?}"
+        );
+    }
+}
+
+#[test]
+fn a_killed_loop_may_be_started_again() {
+    let peer = Peer::listen(Box::new(Drift::new(0.02)));
+    killed_and_started_again(&peer, &peer.url());
+    let free = TcpListener::bind("127.0.0.1:0").expect("a free port");
+    let address = free.local_addr().expect("bound");
+    drop(free);
+    let peer = Peer::connect(address, Box::new(Drift::new(0.02)));
+    killed_and_started_again(&peer, &format!("listen:{}", peer.url()));
 }

@@ -5,11 +5,13 @@
 
 use std::cell::Cell;
 use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use tectum::{Device, Result};
-use tectum_control::body::Body;
-use tectum_control::body::link::{LinkState, LinkSummary};
+use tectum_control::body::link::{LinkState, LinkStatus, LinkSummary};
+use tectum_control::body::{Body, BodySpec, Command, Step};
 use tectum_control::brain::Stateless;
 use tectum_control::clock::ClockKind;
 use tectum_control::closed_loop::{ClosedLoop, LoopSettings, Outcome, Sink, TickRecord};
@@ -71,14 +73,14 @@ struct Ran {
 
 /// Runs a body for some periods; `at` is called with the number of each.
 fn run(peer: &Peer, ticks: u64, at: &mut dyn FnMut(u64, &Peer)) -> Ran {
-    run_with(peer, ticks, at, |_| {})
+    run_with(peer, ticks, at, |_| ACTION)
 }
 
 fn run_with(
     peer: &Peer,
     ticks: u64,
     at: &mut dyn FnMut(u64, &Peer),
-    work: impl Fn(&[f32]) + Send + 'static,
+    work: impl Fn(&[f32]) -> f32 + Send + 'static,
 ) -> Ran {
     let address = Address::parse(&peer.url()).expect("an address");
     let body =
@@ -94,13 +96,12 @@ fn run_with(
     }
 }
 
-/// Runs the loop of a body with a brain whose action is constant, and drops both: the end of the
-/// body.
+/// Runs the loop of a body with a brain of a law, and drops both: the end of the body.
 pub fn run_loop(
-    mut body: RemoteBody,
+    mut body: impl Body + 'static,
     ticks: u64,
     at: &mut dyn FnMut(u64),
-    work: impl Fn(&[f32]) + Send + 'static,
+    work: impl Fn(&[f32]) -> f32 + Send + 'static,
 ) -> (Outcome, Periods) {
     body.reset(0);
     let settings = LoopSettings {
@@ -109,9 +110,8 @@ pub fn run_loop(
         snapshot_every: 0,
         ..LoopSettings::default()
     };
-    let brain = Stateless::new("constant", move |reading: &[f32], action: &mut [f32]| {
-        work(reading);
-        action.fill(ACTION);
+    let brain = Stateless::new("law", move |reading: &[f32], action: &mut [f32]| {
+        action.fill(work(reading));
     });
     let cpu = Device::open("cpu").expect("always");
     let mut closed_loop =
@@ -350,6 +350,7 @@ fn a_loop_that_computes_for_long_stops_the_body_and_sends_no_burst() {
         if ticks.get() == 40 {
             std::thread::sleep(Duration::from_millis(500));
         }
+        ACTION
     });
     let counts = ran.link.counts;
     assert!(counts.watchdog_stops >= 1, "{counts:?}");
@@ -361,4 +362,74 @@ fn a_loop_that_computes_for_long_stops_the_body_and_sends_no_burst() {
         .iter()
         .filter(|received| received.kind == "action");
     assert!(actions.count() as u64 <= 150 - 20 + counts.watchdog_stops + 1);
+}
+
+/// A body whose periods that have passed are stepped so slowly that the thread of the socket could
+/// send an action for each.
+struct Slow(RemoteBody);
+
+impl Body for Slow {
+    fn spec(&self) -> &BodySpec {
+        self.0.spec()
+    }
+
+    fn reset(&mut self, seed: u64) {
+        self.0.reset(seed);
+    }
+
+    fn observe(&self, observation: &mut [f32]) {
+        self.0.observe(observation);
+    }
+
+    fn step(&mut self, action: &[f32]) -> Step {
+        self.0.step(action)
+    }
+
+    fn advance(&mut self, command: &mut Command<'_>) -> Step {
+        let has_passed = command.has_passed((DT_S * 1e9) as u64);
+        let step = self.0.advance(command);
+        if has_passed {
+            std::thread::sleep(Duration::from_millis(5));
+        }
+        step
+    }
+
+    fn link(&mut self, clock: ClockKind) -> Option<LinkStatus> {
+        self.0.link(clock)
+    }
+}
+
+/// The brain computes for seven periods at its 40th answer. The 39th is held for them in the record,
+/// and must not be sent a second time when they have passed.
+#[test]
+fn an_answer_for_periods_that_have_passed_is_not_sent() {
+    let value = |call: u32| call as f32 / 1024.0;
+    for _ in 0..10 {
+        let peer = peer();
+        let address = Address::parse(&peer.url()).expect("an address");
+        let body = RemoteBody::open("drift", LinkSettings::new(Reach::Connect(address)));
+        let [present, computing] = [(); 2].map(|()| Arc::new(AtomicU64::new(0)));
+        let (calls, tick, begun) = (Cell::new(0), present.clone(), computing.clone());
+        let at = &mut |tick| present.store(tick, Ordering::Relaxed);
+        let (_, periods) = run_loop(Slow(body.expect("it listens")), 100, at, move |_| {
+            calls.set(calls.get() + 1);
+            if calls.get() == 40 {
+                begun.store(tick.load(Ordering::Relaxed), Ordering::Relaxed);
+                std::thread::sleep(Duration::from_millis(150));
+            }
+            value(calls.get())
+        });
+        // A period without an observation before that would have sent the 39th answer again.
+        let before = periods.0[computing.load(Ordering::Relaxed) as usize - 1];
+        if before != (LinkState::Fresh, value(39), false, false) {
+            continue;
+        }
+        let received = peer.received();
+        let held = received
+            .iter()
+            .filter(|action| action.numbers == [value(39)]);
+        assert_eq!(held.count(), 1, "the 39th answer");
+        return;
+    }
+    panic!("no run in which the 39th period had an answer");
 }

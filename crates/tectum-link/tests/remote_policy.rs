@@ -35,7 +35,7 @@ fn server(delay: Duration) -> Server {
 }
 
 fn run(brain: &str, clock: &str, seconds: f64) -> Outcome {
-    tectum_link::register().expect("once or again");
+    tectum_link::register(|_| {}).expect("once or again");
     let text = format!(
         "[body]\nname = \"pendulum\"\n[brain]\n{brain}\n[loop]\nseconds = {seconds}\nclock = \"{clock}\"\n"
     );

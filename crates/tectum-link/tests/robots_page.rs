@@ -48,7 +48,7 @@ fn the_robot_of_the_page_runs_in_the_scenario_of_the_page() {
     let mut input = robot.stdin.take().expect("piped");
     input.write_all(program.as_bytes()).expect("it reads");
     drop(input);
-    tectum_link::register().expect("once or again");
+    tectum_link::register(|_| {}).expect("once or again");
     let scenario = blocks(&page, "toml")[0].replace("9000", &port);
     // It listens when Python has imported its packages.
     let scenario = scenario.replace("period = 0.02\n", "period = 0.02\nwait = 60\n");

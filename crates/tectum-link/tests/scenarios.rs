@@ -9,7 +9,7 @@ use tectum_control::scenario::Scenario;
 use crate::peer::{Drift, Peer};
 
 fn scenario(keys: &str, clock: &str) -> Result<Scenario, tectum::Error> {
-    tectum_link::register().expect("once or again");
+    tectum_link::register(|_| {}).expect("once or again");
     let text = format!(
         "[body]\n{keys}\n[brain]\nname = \"zero\"\n[loop]\nseconds = 2\nclock = \"{clock}\"\n"
     );
@@ -107,4 +107,52 @@ fn keys_that_do_not_fit_are_refused() {
         let error = scenario(keys, "sim").expect_err(reason).to_string();
         assert!(error.contains(reason), "{error}");
     }
+}
+
+#[test]
+fn a_robot_with_ros_2_is_stated_by_the_scenario_alone() {
+    let address = "ros2 = \"tcp/127.0.0.1:1\"\nwait = 0.1\n";
+    let error = scenario(address, "real")
+        .expect_err("no channel")
+        .to_string();
+    assert_eq!(
+        error,
+        "body ros2:tcp/127.0.0.1:1: a topic of ROS 2 states nothing of itself: [body] needs [[body.observation]], [[body.action]], period"
+    );
+    let channel = |kind: &str, name: &str, field: &str| {
+        format!(
+            "[[body.{kind}]]\nname = \"{name}\"\nunit = \"rad\"\nlow = -1\nhigh = 1\ntopic = \"{name}\"\ntype = \"std_msgs/msg/Float64MultiArray\"\nfield = \"{field}\"\n"
+        )
+    };
+    let keys = |field: &str| {
+        let (observation, action) = (
+            channel("observation", "angle", field),
+            channel("action", "torque", "data[0]"),
+        );
+        format!("{address}period = 0.02\nsafe_action = [0]\n{observation}{action}")
+    };
+    let error = scenario(&keys("data[0]"), "real")
+        .expect_err("no router")
+        .to_string();
+    let reason = match cfg!(feature = "ros2") {
+        true => "no router of zenoh that asks for no user answers at tcp/127.0.0.1:1: ",
+        false => "ROS 2: this build leaves it out: the feature \"ros2\" is off",
+    };
+    let expected = format!("body ros2:tcp/127.0.0.1:1: {reason}");
+    assert!(error.starts_with(&expected), "{error}");
+    if cfg!(feature = "ros2") {
+        let error = scenario(&keys("data"), "real")
+            .expect_err("an array")
+            .to_string();
+        assert!(
+            error.contains("observation angle: field \"data\" is an array"),
+            "{error}"
+        );
+    }
+    let error = scenario(&keys("data[0]").replace("topic", "topics"), "real");
+    let error = error.expect_err("another key").to_string();
+    assert!(
+        error.contains("[body.observation[0]] needs the key \"topic\""),
+        "{error}"
+    );
 }

@@ -344,7 +344,7 @@ fn a_machine_that_stalls_is_held_then_stopped_until_it_is_armed() {
         130 => machine.order(Order::Arm),
         _ => {}
     };
-    let (outcome, periods) = run_loop(remote, 200, at, |_| {});
+    let (outcome, periods) = run_loop(remote, 200, at, |_| ACTION);
     let received = machine.received();
     let link = check_counts(&outcome, &periods, &received, 200);
     let states = [Fresh, Held, Stale, Disarmed, Fresh];
@@ -386,7 +386,10 @@ fn garbage_is_counted_and_not_used() {
         };
         let seen = std::sync::Arc::new(std::sync::Mutex::new(Vec::new()));
         let own = seen.clone();
-        let work = move |observation: &[f32]| own.lock().expect("no panic").push(observation[0]);
+        let work = move |observation: &[f32]| {
+            own.lock().expect("no panic").push(observation[0]);
+            ACTION
+        };
         let (outcome, periods) = run_loop(remote, 120, at, work);
         let received = machine.received();
         let link = check_counts(&outcome, &periods, &received, 120);
@@ -410,7 +413,7 @@ fn an_unplugged_machine_is_stopped_at_once_and_opened_again_when_it_is_back() {
         140 => machine.order(Order::Arm),
         _ => {}
     };
-    let (outcome, periods) = run_loop(remote, 200, at, |_| {});
+    let (outcome, periods) = run_loop(remote, 200, at, |_| ACTION);
     let received = machine.received();
     let link = check_counts(&outcome, &periods, &received, 200);
     let states = [Fresh, Disconnected, Disarmed, Fresh];
@@ -445,7 +448,7 @@ fn keys(machine: &Machine) -> String {
 }
 
 fn scenario(keys: &str, clock: &str) -> Result<Scenario, tectum::Error> {
-    tectum_link::register().expect("once or again");
+    tectum_link::register(|_| {}).expect("once or again");
     let text = format!(
         "[body]\n{keys}\n[brain]\nname = \"zero\"\n[loop]\nseconds = 2\nclock = \"{clock}\"\n"
     );
@@ -480,7 +483,7 @@ fn a_scenario_runs_on_a_port_and_is_repeated_from_its_recording() {
 
 #[test]
 fn the_scenario_of_the_page_runs_on_a_port() {
-    tectum_link::register().expect("once or again");
+    tectum_link::register(|_| {}).expect("once or again");
     let page = page();
     let mut texts = blocks(&page, "toml").into_iter();
     let text = texts.find(|text| text.contains("serial = "));
@@ -565,11 +568,12 @@ fn what_a_port_cannot_be_is_named() {
     let scenario = scenario(&keys, "sim").expect("valid keys");
     let runs = tempfile::tempdir().expect("writable");
     let cpu = Device::open("cpu").expect("always");
-    let summary = run_folder::run(&scenario, runs.path(), &cpu, &mut |_| {
+    let run = run_folder::run(&scenario, runs.path(), &cpu, &mut |_| {
         ControlFlow::Continue(())
     });
-    let summary = summary.expect("a run folder");
-    let error = summary.error.unwrap_or_default();
-    assert!(error.contains("clock = \"real\" is needed"), "{error}");
-    assert_eq!(summary.ticks, 0);
+    let error = run.expect_err("no lockstep").to_string();
+    assert!(
+        error.contains("it needs clock \"real\", the loop has \"sim\""),
+        "{error}"
+    );
 }

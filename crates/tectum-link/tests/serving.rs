@@ -194,7 +194,7 @@ fn repeated_numbers_have_no_answer_and_what_is_refused_is_one() {
         (short, "its observation is not 1 numbers of float32"),
         (
             Message::new("kill", 8),
-            "message \"kill\" is unknown; known: hello, observation, reset, stop, close",
+            "message \"kill\" is unknown; known: hello, observation, commands, reset, stop, close",
         ),
         (observation(9, -200.0), "the brain refuses"),
     ] {

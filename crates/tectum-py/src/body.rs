@@ -1,6 +1,7 @@
 //! Bodies: built in, or objects of Python.
 
 use std::path::PathBuf;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
 
 use numpy::{PyArray1, PyArray3, PyArrayDescr, PyArrayMethods};
@@ -483,42 +484,91 @@ impl BodySpec {
 ///
 /// `reset(seed)` returns an observation, `step(action)` returns
 /// `(observation, reward, terminated, truncated)`. `tectum.body(name)` makes one.
-#[pyclass(frozen, module = "tectum")]
+#[pyclass(frozen, subclass, module = "tectum")]
 pub struct NativeBody {
     /// The name or file that it was made by.
     source: String,
     /// Where it starts, unless that is the body's own.
     start: Option<String>,
     spec: bodies::BodySpec,
-    /// None while a loop owns it.
+    /// None while a loop owns it, and after `close`.
     inner: Exclusive<Option<Box<dyn bodies::Body>>>,
+    is_closed: AtomicBool,
 }
 
 impl NativeBody {
+    /// A body by the name or file that it was made by, as in scenarios.
+    pub fn new(source: String, start: Option<&str>, body: Box<dyn bodies::Body>) -> Self {
+        Self {
+            source,
+            start: start.map(str::to_owned),
+            spec: body.spec().clone(),
+            inner: Exclusive::new(Some(body)),
+            is_closed: AtomicBool::new(false),
+        }
+    }
+
     /// The name or file that it was made by, as in scenarios.
     pub fn source(&self) -> &str {
         &self.source
     }
 
-    fn with<T>(
+    fn missing(&self) -> tectum::Error {
+        let why = match self.is_closed.load(Ordering::Relaxed) {
+            true => "it is closed",
+            false => "a loop owns it",
+        };
+        tectum::Error::invalid(format!("body {}: {why}", self.spec.name))
+    }
+
+    /// Runs work with the body: of a family, which may wait for another process, without the
+    /// interpreter's lock, and Ctrl-C ends the wait.
+    fn with<T: Send + 'static>(
         &self,
         py: Python<'_>,
-        work: impl FnOnce(&mut dyn bodies::Body) -> PyResult<T>,
+        work: impl FnOnce(&mut dyn bodies::Body) -> tectum::Result<T> + Send + 'static,
     ) -> PyResult<T> {
-        let mut inner = self.inner.lock(py)?;
-        let body = inner.as_deref_mut().ok_or_else(|| {
-            PyValueError::new_err(format!("body {}: a loop owns it", self.spec.name))
+        let (mut held, missing) = (self.inner.lock(py)?, self.missing());
+        if bodies::Family::of(&self.spec.name).is_none() {
+            let body = held.as_deref_mut().ok_or(missing).or_raise()?;
+            return work(body).or_raise();
+        }
+        let (_, result) = self.inner.run(py, held, move |body| {
+            work(body.as_deref_mut().ok_or(missing)?)
         })?;
-        work(body)
+        Ok(result)
+    }
+
+    /// Ends the body, unless a loop owns it; again, it does nothing.
+    pub fn close(&self, py: Python<'_>) -> PyResult<()> {
+        match self.inner.lock(py)?.take() {
+            Some(body) => {
+                self.is_closed.store(true, Ordering::Relaxed);
+                // Its threads end first.
+                process::detach(py, move || drop(body));
+                Ok(())
+            }
+            None if self.is_closed.load(Ordering::Relaxed) => Ok(()),
+            None => Err(self.missing()).or_raise(),
+        }
     }
 
     /// Lends the body to a loop.
     ///
     /// Raises ValueError if another loop owns it.
     pub fn lend(&self, py: Python<'_>) -> PyResult<Lent<Box<dyn bodies::Body>>> {
-        Lent::new(py, &self.inner)?.ok_or_else(|| {
-            PyValueError::new_err(format!("body {}: another loop owns it", self.spec.name))
-        })
+        Lent::new(py, &self.inner)?
+            .ok_or_else(|| self.missing())
+            .or_raise()
+    }
+}
+
+impl Drop for NativeBody {
+    fn drop(&mut self) {
+        // A loop that owns it drops it.
+        if let Ok(mut body) = self.inner.lock_detached() {
+            body.take().into_iter().for_each(process::drop_detached);
+        }
     }
 }
 
@@ -549,10 +599,10 @@ impl<T: Send> Drop for Lent<T> {
     }
 }
 
-fn observation<'py>(py: Python<'py>, body: &dyn bodies::Body) -> Bound<'py, PyArray1<f32>> {
+fn observation(body: &dyn bodies::Body) -> Vec<f32> {
     let mut numbers = vec![0.0; body.spec().observation_len()];
     body.observe(&mut numbers);
-    PyArray1::from_vec(py, numbers)
+    numbers
 }
 
 #[pymethods]
@@ -572,18 +622,20 @@ impl NativeBody {
         #[pyo3(from_py_with = whole::seed)] seed: u64,
     ) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let _call = process::enter(py)?;
-        self.with(py, |body| {
+        let numbers = self.with(py, move |body| {
             body.reset(seed);
-            body.health().or_raise()?;
-            Ok(observation(py, body))
-        })
+            body.health()?;
+            Ok(observation(body))
+        })?;
+        Ok(PyArray1::from_vec(py, numbers))
     }
 
     /// The observation, float32 of shape (elements,): one for each number, all of each array;
     /// `spec.unflatten` makes a dict of it.
     fn observe<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f32>>> {
         let _call = process::enter(py)?;
-        self.with(py, |body| Ok(observation(py, body)))
+        let numbers = self.with(py, |body| Ok(observation(body)))?;
+        Ok(PyArray1::from_vec(py, numbers))
     }
 
     /// Applies an action for one period. Returns `(observation, reward, terminated, truncated)`.
@@ -596,16 +648,13 @@ impl NativeBody {
     ) -> PyResult<(Bound<'py, PyArray1<f32>>, f64, bool, bool)> {
         let _call = process::enter(py)?;
         let action = numbers(action, "action", self.spec.action.len())?;
-        self.with(py, |body| {
+        let (numbers, step) = self.with(py, move |body| {
             let step = body.step(&action);
-            body.health().or_raise()?;
-            Ok((
-                observation(py, body),
-                step.reward,
-                step.terminated,
-                step.truncated,
-            ))
-        })
+            body.health()?;
+            Ok((observation(body), step))
+        })?;
+        let numbers = PyArray1::from_vec(py, numbers);
+        Ok((numbers, step.reward, step.terminated, step.truncated))
     }
 
     /// The exact state, float64: everything that the next step depends on. Raises UnsupportedError
@@ -613,18 +662,19 @@ impl NativeBody {
     #[getter]
     fn state<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyArray1<f64>>> {
         let _call = process::enter(py)?;
-        self.with(py, |body| {
-            let state = body.state().or_raise()?;
-            body.health().or_raise()?;
-            Ok(PyArray1::from_vec(py, state))
-        })
+        let state = self.with(py, |body| {
+            let state = body.state()?;
+            body.health()?;
+            Ok(state)
+        })?;
+        Ok(PyArray1::from_vec(py, state))
     }
 
     #[setter]
     fn set_state(&self, py: Python<'_>, state: &Bound<'_, PyAny>) -> PyResult<()> {
         let _call = process::enter(py)?;
         let state = array(state, "state")?.into_vec()?;
-        self.with(py, |body| body.set_state(&state).or_raise())
+        self.with(py, move |body| body.set_state(&state))
     }
 
     /// A drawing of the body as it is now, as a dict: `min` and `max`, the corners of the region in
@@ -633,7 +683,8 @@ impl NativeBody {
     #[getter]
     fn schematic<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
         let _call = process::enter(py)?;
-        self.with(py, |body| json::to_python(py, &body.schematic()))
+        let schematic = self.with(py, |body| Ok(body.schematic()))?;
+        json::to_python(py, &schematic)
     }
 
     /// The drawing as a picture, or MuJoCo's picture of its model: uint8 of shape (height, width, 3), red, green and blue.
@@ -647,16 +698,16 @@ impl NativeBody {
         height: u32,
     ) -> PyResult<Bound<'py, PyArray3<u8>>> {
         let _call = process::enter(py)?;
-        let picture = self.with(py, |body| {
+        let picture = self.with(py, move |body| {
             let sides = 1..=picture::MAX_SIDE;
             if sides.contains(&width)
                 && sides.contains(&height)
-                && let Some(picture) = body.picture(width, height).or_raise()?
+                && let Some(picture) = body.picture(width, height)?
             {
                 return Ok(picture.rgb);
             }
             picture::draw(&body.schematic(), width, height).ok_or_else(|| {
-                PyValueError::new_err(format!(
+                tectum::Error::invalid(format!(
                     "width is {width} and height {height}, each needs 1 to {}",
                     picture::MAX_SIDE
                 ))
@@ -669,7 +720,7 @@ impl NativeBody {
     /// body without exact state.
     fn __reduce__<'py>(&self, py: Python<'py>) -> PyResult<(Bound<'py, PyAny>, Recipe)> {
         let _call = process::enter(py)?;
-        let state = self.with(py, |body| body.state().or_raise())?;
+        let state = self.with(py, |body| body.state())?;
         let make = py.import("tectum._tectum")?.getattr("_restored_body")?;
         Ok((make, (self.source.clone(), self.start.clone(), state)))
     }
@@ -692,7 +743,7 @@ pub fn restored_body(
     state: Vec<f64>,
 ) -> PyResult<NativeBody> {
     let body = body(py, name.into(), start.as_deref())?;
-    body.with(py, |body| body.set_state(&state).or_raise())?;
+    body.with(py, move |body| body.set_state(&state))?;
     Ok(body)
 }
 
@@ -715,12 +766,7 @@ pub fn body(py: Python<'_>, name: PathBuf, start: Option<&str>) -> PyResult<Nati
     let source = name.to_string_lossy().into_owned();
     let name = source.clone();
     let body = run_long(py, move || named_body(&name, known))?;
-    Ok(NativeBody {
-        source,
-        start: start.map(str::to_owned),
-        spec: body.spec().clone(),
-        inner: Exclusive::new(Some(body)),
-    })
+    Ok(NativeBody::new(source, start, body))
 }
 
 /// The program that steps MuJoCo models, which `MujocoBody` executes.

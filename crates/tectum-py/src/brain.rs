@@ -88,6 +88,11 @@ impl NativeBrain {
             .or_raise()
     }
 
+    /// The constants of the body that it was made for.
+    pub fn spec(&self) -> &bodies::BodySpec {
+        &self.spec
+    }
+
     /// An action in the ranges of its channels.
     fn answer(&self, py: Python<'_>, observation: Vec<f32>) -> PyResult<Vec<f32>> {
         let (mut action, missing) = (self.spec.safe_action.clone(), self.missing());
@@ -188,7 +193,10 @@ impl NativeBrain {
     fn commands(&self) -> Vec<String> {
         self.commands
             .as_ref()
-            .map_or_else(Vec::new, |commands| commands.names().to_vec())
+            .iter()
+            .flat_map(|commands| commands.channels())
+            .map(|channel| channel.name.clone())
+            .collect()
     }
 
     /// Sets a command of the policy's contract from the next tick on, instead of its schedule;
@@ -291,11 +299,14 @@ pub fn policy(
 pub struct PythonBrain {
     object: Py<PyAny>,
     name: &'static str,
-    raised: Raised,
+    /// Where its exceptions are kept, for the loop that called it; else they are errors of the brain.
+    raised: Option<Raised>,
+    /// The error that the next answer reports.
+    failure: Option<Error>,
 }
 
 impl PythonBrain {
-    pub fn new(object: &Bound<'_, PyAny>, raised: &Raised) -> PyResult<Self> {
+    pub fn new(object: &Bound<'_, PyAny>, raised: Option<&Raised>) -> PyResult<Self> {
         if !object.hasattr("tick")? {
             return Err(PyTypeError::new_err(format!(
                 "brain: {} has no method `tick`",
@@ -309,8 +320,20 @@ impl PythonBrain {
         Ok(Self {
             object: object.clone().unbind(),
             name: interned(name),
-            raised: raised.clone(),
+            raised: raised.cloned(),
+            failure: None,
         })
+    }
+
+    /// Keeps an exception for the loop, which then continues until it looks.
+    fn keep(&self, error: PyErr) -> Result<()> {
+        match &self.raised {
+            Some(raised) => {
+                locked(raised).get_or_insert(error);
+                Ok(())
+            }
+            None => Err(Error::data(format!("brain {}: {error}", self.name))),
+        }
     }
 }
 
@@ -320,6 +343,9 @@ impl brains::Brain for PythonBrain {
     }
 
     fn tick(&mut self, observation: &[f32], action: &mut [f32]) -> Result<RunStats> {
+        if let Some(error) = self.failure.take() {
+            return Err(error);
+        }
         let answer = process::attach(|py| {
             let answer = self
                 .object
@@ -329,9 +355,7 @@ impl brains::Brain for PythonBrain {
         });
         match answer {
             Ok(answer) => action.copy_from_slice(&answer),
-            Err(error) => {
-                locked(&self.raised).get_or_insert(error);
-            }
+            Err(error) => self.keep(error)?,
         }
         Ok(RunStats::default())
     }
@@ -354,8 +378,8 @@ impl brains::Brain for PythonBrain {
                 Ok(())
             }
         });
-        if let Err(error) = called {
-            locked(&self.raised).get_or_insert(error);
-        }
+        // An error of the brain is in its next answer.
+        let kept = called.or_else(|error| self.keep(error));
+        self.failure = kept.err();
     }
 }

@@ -408,7 +408,7 @@ pub fn run_loop(
     };
     let python_brain = match &native_brain {
         Ok(_) => None,
-        Err(_) => Some(PythonBrain::new(brain, &raised)?),
+        Err(_) => Some(PythonBrain::new(brain, Some(&raised))?),
     };
     let motors = native_brain
         .as_ref()

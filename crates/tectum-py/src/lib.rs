@@ -48,7 +48,9 @@ mod _tectum {
     fn init(module: &pyo3::Bound<'_, pyo3::types::PyModule>) -> pyo3::PyResult<()> {
         crate::process::install();
         crate::logging::install();
-        crate::error::OrRaise::or_raise(tectum_link::register())?;
+        crate::error::OrRaise::or_raise(tectum_link::register(|address| {
+            tracing::warn!(%address, "waiting for the body to connect");
+        }))?;
         pyo3::types::PyModuleMethods::add(module, "__version__", env!("CARGO_PKG_VERSION"))
     }
 
@@ -78,7 +80,7 @@ mod _tectum {
     #[pymodule_export]
     use crate::kernel_check::{KernelCase, KernelCheck, KernelCheckRow, check_kernel};
     #[pymodule_export]
-    use crate::link::{Server, serve};
+    use crate::link::{RemoteBody, Server, remote_policy, serve};
     #[pymodule_export]
     use crate::network::Network;
     #[pymodule_export]

@@ -165,6 +165,16 @@ pub fn detach<T: Send>(py: Python<'_>, work: impl FnOnce() -> T + Send) -> T {
     })
 }
 
+/// Drops a value whose threads may wait for the interpreter's lock: without it.
+pub fn drop_detached<T: Send>(value: T) {
+    if leaks() {
+        std::mem::forget(value);
+        return;
+    }
+    // Where Python is not there any more, no thread waits for it.
+    let _ = Python::try_attach(|py| detach(py, move || drop(value)));
+}
+
 /// Runs work with the interpreter's lock, from a thread without it. Does not return once the
 /// interpreter ends.
 pub fn attach<T>(work: impl FnOnce(Python<'_>) -> T) -> T {

@@ -42,6 +42,7 @@ DATA_MEMBERS = {
     ("Plan", "__new__"),
     ("Program", "name"), ("Program", "buffers"), ("Program", "__repr__"), ("Program", "__str__"),
     ("Receipt", "device"), ("Receipt", "software"), ("Receipt", "runs"), ("Receipt", "trace"), ("Receipt", "__repr__"), ("Receipt", "_repr_html_"),
+    ("RemoteBody", "address"), ("RemoteBody", "peer"), ("RemoteBody", "__enter__"),
     ("Server", "address"), ("Server", "__enter__"), ("Server", "__repr__"),
     ("SpikingNetwork", "neurons"), ("SpikingNetwork", "synapses"), ("SpikingNetwork", "notes"),
     ("TextStream", "__iter__"),
@@ -99,7 +100,7 @@ def objects(folder, models):
 # Arguments of the types that signatures have, by the names of parameters; others are 1.
 ARGUMENTS = {
     "name": "cart_pole", "names": ["x"], "path": "nowhere", "text": "the", "texts": ["the"], "prompt": "the", "tokens": [1], "folder": "nowhere",
-    "model": "nowhere", "scenario": "pendulum", "wgsl": "", "bindings": [], "params": [], "twin": print, "id": "cpu", "shape": (4, 2), "order": [0, 1],
+    "model": "nowhere", "scenario": "pendulum", "address": "ws://127.0.0.1:1", "wgsl": "", "bindings": [], "params": [], "twin": print, "id": "cpu", "shape": (4, 2), "order": [0, 1],
     "values": {}, "inputs": {}, "instances": [0], "kind": "max", "views": [], "units": "detect", "cases": [{"y": 4, "count": 4}],
 }  # fmt: skip
 

@@ -34,7 +34,7 @@ pub struct Family {
 static FAMILIES: RwLock<Vec<&'static Family>> = RwLock::new(Vec::new());
 
 /// Keys of `[body]` that families of other crates have, for the error of a build without them.
-const LINK_KEYS: [&str; 3] = ["remote", "listen", "serial"];
+const LINK_KEYS: [&str; 4] = ["remote", "listen", "serial", "ros2"];
 
 /// Adds a family. The registration lasts as long as the process, and may be made on any thread; the
 /// same family may be registered again.
@@ -69,7 +69,7 @@ impl Family {
     }
 
     /// The family of a body's name.
-    pub(super) fn of(name: &str) -> Option<&'static Self> {
+    pub fn of(name: &str) -> Option<&'static Self> {
         let families = Self::all().into_iter();
         families
             .filter(|family| name.starts_with(family.prefix))

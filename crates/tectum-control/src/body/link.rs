@@ -115,6 +115,10 @@ pub struct LinkCounts {
     pub watchdog_stops: u64,
     /// Times that the body was armed again.
     pub rearmed: u64,
+    /// Commands of the brain that arrived.
+    pub commands: u64,
+    /// Those that the brain does not have.
+    pub refused_commands: u64,
 }
 
 /// The connection of a body over a run.

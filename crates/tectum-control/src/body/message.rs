@@ -52,11 +52,12 @@ impl BodySpec {
         let observation = self.observation.iter().map(|channel| {
             let wraps = ("wraps".into(), (channel.kind != ChannelKind::Linear).into());
             let head = (&*channel.name, &*channel.unit, channel.low, channel.high);
-            channel_map(head, &channel.shape, channel.element, Some(wraps))
+            channel_map(head, &channel.shape, channel.element, wraps)
         });
         let action = self.action.iter().map(|channel| {
             let head = (&*channel.name, &*channel.unit, channel.low, channel.high);
-            channel_map(head, &[], ElementType::F32, None)
+            let discrete = ("discrete".into(), channel.discrete.into());
+            channel_map(head, &[], ElementType::F32, discrete)
         });
         message
             .with("name", self.name.as_str())
@@ -134,7 +135,7 @@ fn channel_map(
     (name, unit, low, high): (&str, &str, f32, f32),
     shape: &[usize],
     element: ElementType,
-    more: Option<(Value, Value)>,
+    kind: (Value, Value),
 ) -> Value {
     let shape = shape.iter().map(|size| Value::from(*size as u64));
     let pairs = [
@@ -145,7 +146,7 @@ fn channel_map(
         ("shape".into(), Value::Array(shape.collect())),
         ("dtype".into(), element.code().0.into()),
     ];
-    Value::Map(pairs.into_iter().chain(more).collect())
+    Value::Map(pairs.into_iter().chain([kind]).collect())
 }
 
 fn range(channel: &Message) -> Option<[f32; 2]> {
@@ -171,11 +172,11 @@ fn observation_channel(channel: &Message) -> Option<ObservationChannel> {
 fn action_channel(channel: &Message) -> Option<ActionChannel> {
     let [low, high] = range(channel)?;
     let is_number = channel.sizes("shape")?.is_empty();
-    is_number.then_some(ActionChannel::new(
-        channel.text("name")?,
-        channel.text("unit")?,
-        low..=high,
-    ))
+    let made = ActionChannel::new(channel.text("name")?, channel.text("unit")?, low..=high);
+    is_number.then_some(ActionChannel {
+        discrete: channel.flag("discrete").unwrap_or(false),
+        ..made
+    })
 }
 
 #[cfg(test)]
@@ -192,8 +193,14 @@ mod tests {
                 picture.array([2, 1, 3], ElementType::U8),
                 ObservationChannel::new("gap", "m", 0.0..=2.0),
             ],
-            action: vec![ActionChannel::new("turn", "rad/s", -1.0..=1.0)],
-            safe_action: vec![0.0],
+            action: vec![
+                ActionChannel::new("turn", "rad/s", -1.0..=1.0),
+                ActionChannel {
+                    discrete: true,
+                    ..ActionChannel::new("lamp", "", 0.0..=1.0)
+                },
+            ],
+            safe_action: vec![0.0, 0.0],
         }
     }
 

@@ -350,6 +350,14 @@ impl Body for Driven {
         self.body.link(clock)
     }
 
+    fn commands(&mut self, set: &mut dyn FnMut(&str, Option<f64>) -> Result<()>) {
+        self.body.commands(set);
+    }
+
+    fn clock(&self) -> Option<ClockKind> {
+        self.body.clock()
+    }
+
     fn is_ready(&self) -> bool {
         self.phase >= self.bound.start.len()
     }

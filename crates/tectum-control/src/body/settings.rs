@@ -234,6 +234,11 @@ impl BodySettings {
                 "body {name} has no parameters here; body \"{file}\", the same equations, has"
             ))));
         }
+        let is_disturbed = section.has("disturbances");
+        let disturbances = section.section(Key::new(
+            "disturbances",
+            "How a rig differs from the model that its controllers have.",
+        ))?;
         let custom = descriptor
             .settings
             .map(|read| read(&mut section))
@@ -245,11 +250,6 @@ impl BodySettings {
             custom,
         };
         let body = settings.model().map_err(located)?;
-        let is_disturbed = section.has("disturbances");
-        let disturbances = section.section(Key::new(
-            "disturbances",
-            "How a rig differs from the model that its controllers have.",
-        ))?;
         section.finish()?;
         if is_disturbed {
             if settings.equations().is_some() {

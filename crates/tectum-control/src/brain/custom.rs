@@ -21,6 +21,15 @@ pub(super) static NAMES: Registry<Entry> = Registry::new("brain", || BRAIN_NAMES
 pub(super) struct Entry {
     standard: fn() -> Option<Custom<dyn CustomSettings>>,
     read: fn(&mut Section<'_, '_>, &BodySpec) -> Result<Custom<dyn CustomSettings>>,
+    reference: fn() -> Option<[&'static str; 2]>,
+}
+
+/// The registered brains that the reference of scenarios describes: name, meaning and example.
+pub(crate) fn described() -> Vec<(&'static str, [&'static str; 2])> {
+    let added = NAMES.added().into_iter();
+    added
+        .filter_map(|(name, entry)| Some((name, (entry.reference)()?)))
+        .collect()
 }
 
 /// Settings of a brain that can be written.
@@ -88,6 +97,7 @@ pub fn register_brain<S: BrainSettings + Serialize + Debug + Send + Sync + 'stat
         Entry {
             standard: || S::standard().map(custom),
             read: |section, body| S::read(section, body).map(custom),
+            reference: S::reference,
         },
     )
 }

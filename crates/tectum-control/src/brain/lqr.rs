@@ -394,6 +394,11 @@ impl Brain for Lqr {
         Ok(RunStats::default())
     }
 
+    /// The observer begins again with the next observation, and swings up first.
+    fn episode_ended(&mut self) {
+        (self.has_observed, self.is_balancing) = (false, false);
+    }
+
     fn snapshot(&self) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         snapshot.insert("state", Array::F64(self.state()));

@@ -42,7 +42,7 @@ use self::contract::{Contract, METADATA_KEY};
 use self::inference::{Inference, Runner, Worker};
 use self::observer::{Observer, Present, bounded};
 use self::spec::PolicySpec;
-use super::commands::CommandInputs;
+use super::commands::{CommandChannel, CommandInputs};
 use super::{Brain, DeviceRecipe, Rebuild};
 use crate::body::BodySpec;
 use crate::body::motors::MotorRule;
@@ -133,11 +133,15 @@ impl PolicyRecipe {
         }
         let networks = contract.load(&model, path, body)?;
         let binding = contract.bind(&networks, body)?;
-        let names = binding.commands.iter().map(|rule| rule.name.clone());
+        let commands = binding.commands.iter().map(|rule| CommandChannel {
+            name: rule.name.clone(),
+            unit: rule.unit.clone().unwrap_or_default(),
+            range: rule.range,
+        });
         Ok(Self {
             spec: spec.clone(),
             networks,
-            commands: CommandInputs::new(names.collect()),
+            commands: CommandInputs::new(commands.collect()),
             binding,
             files,
             clock,
@@ -526,7 +530,7 @@ impl Brain for PolicyBrain {
 
     fn commands(&self) -> Option<CommandInputs> {
         let commands = &self.recipe.commands;
-        (!commands.names().is_empty()).then(|| commands.clone())
+        (!commands.channels().is_empty()).then(|| commands.clone())
     }
 
     fn network_inputs(&self) -> Vec<(String, Vec<f32>)> {

@@ -47,6 +47,15 @@ pub trait BrainSettings {
     where
         Self: Sized;
 
+    /// What the brain is, and a scenario's `[brain]` with all of its keys, for the reference of
+    /// scenarios: of a brain of another crate.
+    fn reference() -> Option<[&'static str; 2]>
+    where
+        Self: Sized,
+    {
+        None
+    }
+
     /// Reads the section `[brain]`, except the name. Every key that it asks for is known; the
     /// others are refused with file and line.
     ///

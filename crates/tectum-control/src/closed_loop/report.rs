@@ -41,6 +41,9 @@ pub struct TickRecord<'a> {
     pub timing: Option<Timing>,
     /// The connection of a body outside of the process; none for other bodies.
     pub link: Option<LinkStatus>,
+    /// What callers have set of the brain's commands, where the answer of this period was the first
+    /// to use it: NaN for one that follows its schedule.
+    pub commands: Option<&'a [f64]>,
 }
 
 impl TickRecord<'_> {

@@ -92,7 +92,7 @@ impl LoopSettings {
                 )?
                 .unwrap_or(default.seconds),
             seed: section.whole_or(Key::new("seed", "seed of starts, noise and training"), 0..=i64::MAX as u64, default.seed)?,
-            clock: section.choice_or(Key::new("clock", CLOCK), &[("real", ClockKind::Real), ("sim", ClockKind::Sim)], default.clock)?,
+            clock: section.choice_or(Key::new("clock", CLOCK), &ClockKind::ALL, default.clock)?,
             snapshot_every: section.whole_or(Key::new("snapshot_every", SNAPSHOTS).unit("ticks"), 0..=1 << 32, default.snapshot_every)?,
             overrun: section.choice_or(Key::new("overrun", OVERRUN), &[("hold", Overrun::Hold), ("safe", Overrun::Safe)], default.overrun)?,
             stall_periods: section.whole_or(Key::new("stall_periods", STALL).unit("periods"), 0..=1 << 32, default.stall_periods)?,

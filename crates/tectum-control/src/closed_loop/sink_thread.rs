@@ -33,6 +33,8 @@ struct OwnedTickRecord {
     marks: [bool; 3],
     timing: Option<Timing>,
     link: Option<LinkStatus>,
+    has_commands: bool,
+    commands: Vec<f64>,
 }
 
 impl OwnedTickRecord {
@@ -51,6 +53,8 @@ impl OwnedTickRecord {
             marks: [false; 3],
             timing: None,
             link: None,
+            has_commands: false,
+            commands: Vec::new(),
         }
     }
 
@@ -67,6 +71,10 @@ impl OwnedTickRecord {
             record.timing,
         );
         self.link = record.link;
+        self.has_commands = record.commands.is_some();
+        self.commands.clear();
+        self.commands
+            .extend_from_slice(record.commands.unwrap_or_default());
     }
 
     fn record(&self) -> TickRecord<'_> {
@@ -83,6 +91,7 @@ impl OwnedTickRecord {
             terminated,
             timing: self.timing,
             link: self.link,
+            commands: self.has_commands.then_some(&*self.commands),
         }
     }
 }
@@ -289,6 +298,7 @@ mod tests {
                     terminated: false,
                     timing: None,
                     link: None,
+                    commands: None,
                 };
                 threaded.tick(&marks)?;
                 // More of them than the queue holds.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tectum::Result;
 
-use crate::body::StatedChannel;
+use crate::body::ChannelHead;
 use crate::document::{Key, Section};
 use crate::recording::fields::{FieldRequest, Stamp};
 
@@ -60,7 +60,7 @@ pub(super) struct Keys {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct ChannelKeys {
     #[serde(flatten)]
-    pub stated: StatedChannel,
+    pub stated: ChannelHead,
     pub topic: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
@@ -78,7 +78,7 @@ impl ChannelKeys {
 
     fn read(channel: &mut Section<'_, '_>) -> Result<Self> {
         let absent = ["`1`", "that of the recording"];
-        let stated = StatedChannel::read(channel, absent)?;
+        let stated = ChannelHead::read(channel, absent)?;
         let topic = Key::new("topic", "topic of the messages");
         let topic = channel.required(topic)?.value.to_owned();
         let field = Key::new(
@@ -138,7 +138,7 @@ impl Keys {
                 channel.finish()?;
             }
             let names = channels.iter().map(|channel| channel.stated.name.as_str());
-            StatedChannel::check_names(kind, names).map_err(|error| section.fault(error))?;
+            ChannelHead::check_names(kind, names).map_err(|error| section.fault(error))?;
             Ok(channels)
         };
         let (observation, action) = (channels("observation")?, channels("action")?);

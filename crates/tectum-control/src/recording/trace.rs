@@ -8,7 +8,9 @@ use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
 use super::records::{self, Message};
-use super::{ACTION_TOPIC, ARRAY_PREFIX, OBSERVATION_TOPIC, TICK_FIELDS, TICK_TOPIC, arrays};
+use super::{
+    ACTION_TOPIC, ARRAY_PREFIX, COMMAND_TOPIC, OBSERVATION_TOPIC, TICK_FIELDS, TICK_TOPIC, arrays,
+};
 use crate::body::link::LinkState;
 use crate::message::Array;
 
@@ -21,6 +23,8 @@ pub struct Trace {
     pub array_names: Vec<String>,
     /// Names of the numbers of an action.
     pub action_names: Vec<String>,
+    /// Names of the brain's commands, if a caller set any.
+    pub command_names: Vec<String>,
     /// Name of what the task measured, if there was a task.
     pub measure_name: Option<String>,
     /// The periods in order.
@@ -42,6 +46,9 @@ pub struct TraceTick {
     pub arrays: Vec<Array>,
     /// One number for each name; NaN where none was recorded.
     pub action: Vec<f64>,
+    /// What callers had set of the commands from this period on, where it changed: NaN for one
+    /// that followed its schedule.
+    pub commands: Option<Vec<f64>>,
     /// What the task measured; NaN where nothing was recorded.
     pub measure: f64,
     /// The score; NaN where none was recorded.
@@ -68,7 +75,28 @@ pub struct TraceTick {
     pub network_ms: Option<f64>,
 }
 
+/// What callers set of a brain's commands in a run.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct RecordedCommands {
+    /// The commands in order.
+    pub names: Vec<String>,
+    /// The number of a period, counted from the first of the recording, and the values from then on:
+    /// NaN for a command that followed its schedule.
+    pub values: Vec<(u64, Vec<f64>)>,
+}
+
 impl Trace {
+    /// What callers set of the brain's commands.
+    pub fn commands(&self) -> RecordedCommands {
+        let ticks = (0..).zip(&self.ticks);
+        RecordedCommands {
+            names: self.command_names.clone(),
+            values: ticks
+                .filter_map(|(place, tick)| Some((place, tick.commands.clone()?)))
+                .collect(),
+        }
+    }
+
     /// Reads a recording.
     ///
     /// # Errors
@@ -109,6 +137,12 @@ impl Trace {
                 take_numbers(&fields, &mut self.observation_names, &mut open.observation)
             }
             ACTION_TOPIC => take_numbers(&fields, &mut self.action_names, &mut open.action),
+            COMMAND_TOPIC => {
+                let mut commands = open.commands.take().unwrap_or_default();
+                take_numbers(&fields, &mut self.command_names, &mut commands)?;
+                open.commands = Some(commands);
+                Ok(())
+            }
             TICK_TOPIC => {
                 let measure = fields
                     .iter()

@@ -212,8 +212,8 @@ impl<'w> Writer<'w> {
             ..kind
         };
         for index in 0..count {
-            let own = chosen.elements.iter();
-            let own = own.filter(|(own, _)| *own as usize == index).next_back();
+            let mut elements = chosen.elements.iter();
+            let own = elements.rfind(|(own, _)| *own as usize == index);
             match (own, default) {
                 (Some((_, path)), _) => self
                     .value(element, self.values[*path])

@@ -6,7 +6,7 @@ use super::definition::{Definition, short_name};
 use crate::nearest::suggestion;
 
 /// Each type with its own fields; those of the types in it are other rows.
-pub const INTERFACES: [(&str, &str); 24] = [
+pub const INTERFACES: [(&str, &str); 25] = [
     (
         "builtin_interfaces/msg/Duration",
         "int32 sec\nuint32 nanosec\n",
@@ -79,6 +79,7 @@ pub const INTERFACES: [(&str, &str); 24] = [
          float32 time_increment\nfloat32 scan_time\nfloat32 range_min\nfloat32 range_max\n\
          float32[] ranges\nfloat32[] intensities\n",
     ),
+    ("std_msgs/msg/Bool", "bool data\n"),
     (
         "std_msgs/msg/Float32MultiArray",
         "MultiArrayLayout layout\nfloat32[] data\n",

@@ -7,9 +7,10 @@ use serde::Deserialize;
 use serde::de::DeserializeOwned;
 use tectum::{Device, Error, Receipt, Result, Watch, WorkProgress};
 
-use super::{RECEIPT_FILE, SUMMARY_FILE, read_scenario};
+use super::{RECEIPT_FILE, SUMMARY_FILE, TRACE_FILE, read_scenario};
 use crate::clock::{ClockKind, SimClock};
 use crate::closed_loop::{Discard, End};
+use crate::recording::Trace;
 use crate::scenario::build::{brain_recipe, build_body, build_loop};
 
 /// A run that was repeated.
@@ -83,6 +84,11 @@ pub fn repeat(folder: &Path, device: Option<&Device>, watch: &mut Watch<'_>) -> 
     let recipe = brain_recipe(&scenario, body.spec())?;
     let mut closed_loop = build_loop(&scenario, body, recipe, &device, watch)?;
     closed_loop.set_workload(scenario.workload()?)?;
+    let path = folder.join(TRACE_FILE);
+    if !closed_loop.commands().is_empty() && path.is_file() {
+        let repeated = closed_loop.repeat_commands(Trace::read(&path)?.commands());
+        repeated.map_err(|error| error.at(path.display()))?;
+    }
     let mut broken_off = Ok(());
     let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |progress| {
         broken_off = WorkProgress {

@@ -130,6 +130,7 @@ sensor_msgs/msg/Image sensor_msgs/msg/Imu sensor_msgs/msg/JointState sensor_msgs
 std_msgs/msg/Float32MultiArray std_msgs/msg/Float64MultiArray std_msgs/msg/Header
 std_msgs/msg/MultiArrayDimension std_msgs/msg/MultiArrayLayout
 trajectory_msgs/msg/JointTrajectory trajectory_msgs/msg/JointTrajectoryPoint
+std_msgs/msg/Bool
 """.split()
 
 MESSAGES = []

@@ -26,6 +26,7 @@ pub(crate) fn write(spec: &BodySpec, peer: &str) -> String {
     let action = spec.action.iter().map(|own| {
         let mut table = channel(&own.name, &own.unit, [own.low, own.high]);
         table.insert("shape".into(), Value::Array(Vec::new()));
+        table.insert("discrete".into(), own.discrete.into());
         Value::from(table)
     });
     let safe = spec.safe_action.iter();
@@ -74,13 +75,10 @@ mod tests {
     fn the_file_of_a_body_is_read_as_it_was_written() {
         for name in ["pendulum", "cart_pole", "rig"] {
             let body = tectum_control::body::body(name, None).expect("built in");
-            let mut spec = body.spec().clone();
-            // What a message does not state: a scale, and whether an action has two values.
-            spec.action
-                .iter_mut()
-                .for_each(|channel| channel.discrete = false);
-            let text = write(&spec, "a peer");
+            let spec = body.spec();
+            let text = write(spec, "a peer");
             let (read, peer) = read(&text, name).expect("its own text");
+            // What a message does not state: a scale.
             let message = spec.to_message(Message::new("spec", 1));
             let stated = BodySpec::from_message(name, &message).expect("valid");
             assert_eq!((read, peer.as_str()), (stated, "a peer"), "{name}");

@@ -6,7 +6,7 @@
 //! answers late: a request that arrives before the answer to the one before, and an answer that
 //! takes longer than the timeout, end the connection. The robot connects again and is in step.
 //!
-//! A connection has a session like every other client of the server: a brain of its own in a task of
+//! A connection has a session like every other client of the server: a brain of its own on a thread of
 //! its own, the same counts and the same limits. The observation is a message for it.
 //!
 //! What is refused is an error frame, `[code, needed, found]`, and a line in the log; then the
@@ -38,7 +38,7 @@ use self::telemetry::{Cycle, Telemetry};
 use super::rate::Rate;
 use super::session::{Reply, Request};
 use super::{Desk, SessionEnds};
-use crate::io_thread::Workers;
+use crate::io_thread::IoThread;
 use crate::server::{BoundedListener, Counted};
 
 /// The version of the protocol.
@@ -125,7 +125,7 @@ pub struct EmBrainAddresses {
 pub(super) fn start(
     settings: &EmBrainSettings,
     desk: Desk,
-    workers: &Workers,
+    io: &IoThread,
 ) -> Result<EmBrainAddresses> {
     settings.check(&desk.served.body)?;
     let (listener, address) = bind(settings.address)?;
@@ -139,7 +139,7 @@ pub(super) fn start(
         timeout: settings.timeout,
         telemetry: Telemetry(lines.clone()),
     };
-    workers.spawn(async move {
+    io.spawn(async move {
         match BoundedListener::new(listener) {
             Ok(listener) => server.run(listener).await,
             Err(error) => tracing::error!(%error, "the listener failed"),
@@ -147,7 +147,7 @@ pub(super) fn start(
     });
     let telemetry = bound.as_ref().map(|(_, address)| *address);
     if let (Some((listener, _)), Some(lines)) = (bound, lines) {
-        workers.spawn(async move {
+        io.spawn(async move {
             match BoundedListener::new(listener) {
                 Ok(listener) => telemetry::serve(listener, lines).await,
                 Err(error) => tracing::error!(%error, "the listener failed"),
@@ -252,7 +252,8 @@ impl EmBrain {
         let own = vec![VERSION, counts[0], counts[1], is_accelerated, CAPABILITIES];
         robot.send(Kind::Handshake, own).await?;
         desk.count(|counts| counts.sessions += 1);
-        let mut session = desk.start_session(permit);
+        let session = desk.start_session(permit);
+        let mut session = session.map_err(|error| End::refused(6, error.to_string()))?;
         let (mut rate, begin) = (Rate::new(desk.max_rate), Instant::now());
         for cycle in 1_u64.. {
             let frame = tokio::time::timeout(IDLE, robot.receive()).await;

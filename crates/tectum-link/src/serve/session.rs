@@ -9,7 +9,6 @@ use tectum_control::brain::Brain;
 use tectum_control::message::{Array, Message};
 use tokio::sync::mpsc::{Receiver, Sender};
 
-use super::computing::Computing;
 use super::{Records, Served, openpi};
 use crate::handshake::PROTOCOL;
 
@@ -28,38 +27,34 @@ pub(super) enum Reply {
     End,
 }
 
-/// Answers requests until the client or the server ends. It computes where it is polled.
-pub(super) async fn run(
-    served: Arc<Served>,
-    records: Arc<Mutex<Records>>,
-    computing: Computing,
+/// Answers the requests of a client that has its socket on another thread, until either ends.
+pub(super) fn run(
+    served: &Arc<Served>,
+    records: &Arc<Mutex<Records>>,
     mut requests: Receiver<Request>,
-    replies: Sender<Reply>,
+    replies: &Sender<Reply>,
 ) {
-    let mut session = match computing.run(|| Session::new(&served, &records)) {
+    let mut session = match Session::new(served, records) {
         Ok(session) => session,
         Err(error) => {
             // A client that is gone needs no reason.
-            let _ = replies.send(Reply::Error(error.to_string())).await;
+            let _ = replies.blocking_send(Reply::Error(error.to_string()));
             return;
         }
     };
-    while let Some(first) = requests.recv().await {
-        let mut next = Some(first);
-        while let Some(request) = next {
-            next = requests.try_recv().ok();
-            let Some(reply) = computing.run(|| session.reply(&request, next.as_ref())) else {
-                continue;
-            };
-            let is_end = matches!(reply, Reply::Error(_) | Reply::End);
-            if replies.send(reply).await.is_err() || is_end {
-                return;
-            }
+    while let Some(request) = requests.blocking_recv() {
+        let Some(reply) = session.reply(&request, &mut || false) else {
+            continue;
+        };
+        let is_end = matches!(reply, Reply::Error(_) | Reply::End);
+        if replies.blocking_send(reply).is_err() || is_end {
+            return;
         }
     }
 }
 
-struct Session {
+/// A client's brain, and what it needs to know of the requests before.
+pub(super) struct Session {
     served: Arc<Served>,
     records: Arc<Mutex<Records>>,
     brain: Box<dyn Brain>,
@@ -81,7 +76,11 @@ struct Answered {
 }
 
 impl Session {
-    fn new(served: &Arc<Served>, records: &Arc<Mutex<Records>>) -> Result<Self> {
+    /// A session with a brain of its own.
+    ///
+    /// # Errors
+    /// What the brain reports when it is made.
+    pub fn new(served: &Arc<Served>, records: &Arc<Mutex<Records>>) -> Result<Self> {
         let brain = served.brain()?;
         Ok(Self {
             observation: vec![0.0; served.body.observation_len()],
@@ -103,8 +102,13 @@ impl Session {
         change(&mut self.records.lock().unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// The answer to a request; none where a later one replaces it.
-    fn reply(&mut self, request: &Request, next: Option<&Request>) -> Option<Reply> {
+    /// The answer to a request; none where a later observation replaces it, which `is_replaced` finds
+    /// out.
+    pub fn reply(
+        &mut self,
+        request: &Request,
+        is_replaced: &mut dyn FnMut() -> bool,
+    ) -> Option<Reply> {
         let map = match Message::parse_map(&request.content) {
             Ok(map) => map,
             Err(error) => return Some(self.refuse(&error)),
@@ -112,7 +116,7 @@ impl Session {
         let answer = if map.kind().is_empty() {
             self.answer_openpi(&map).map(Some)
         } else {
-            self.answer_message(&map, request, next)
+            self.answer_message(&map, request, is_replaced)
         };
         let answer = match answer {
             Ok(Some(answer)) => answer,
@@ -146,14 +150,14 @@ impl Session {
         &mut self,
         message: &Message,
         request: &Request,
-        next: Option<&Request>,
+        is_replaced: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Message>> {
         let number = message.sequence().ok_or_else(|| {
             Error::data(format!("message {:?}: it has no number", message.kind()))
         })?;
         let answer = match message.kind() {
             "hello" => Ok(Some(self.served.introduction(Message::new("spec", number)))),
-            "observation" => self.answer_observation(message, number, request, next),
+            "observation" => self.answer_observation(message, number, request, is_replaced),
             "reset" => {
                 self.brain.interrupted();
                 self.brain.episode_ended();
@@ -167,9 +171,12 @@ impl Session {
                 self.record(|records| records.counts.stops += 1);
                 Ok(Some(Message::new("stop", number)))
             }
+            "commands" => self
+                .command(message)
+                .map(|()| Some(Message::new("commands", number))),
             "close" => Ok(Some(Message::new("close", number))),
             kind => Err(Error::data(format!(
-                "message {kind:?} is unknown; known: hello, observation, reset, stop, close"
+                "message {kind:?} is unknown; known: hello, observation, commands, reset, stop, close"
             ))),
         };
         Ok(answer.unwrap_or_else(|error| {
@@ -183,10 +190,10 @@ impl Session {
         message: &Message,
         number: u64,
         request: &Request,
-        next: Option<&Request>,
+        is_replaced: &mut dyn FnMut() -> bool,
     ) -> Result<Option<Message>> {
         let is_repeated = self.received.is_some_and(|received| number <= received);
-        if is_repeated || next.is_some_and(is_observation) {
+        if is_repeated || is_replaced() {
             self.record(|records| records.counts.dropped_observations += 1);
             return Ok(None);
         }
@@ -217,6 +224,20 @@ impl Session {
         ))
     }
 
+    /// Sets commands of the brain: a number, or nothing for the command's own schedule.
+    fn command(&self, message: &Message) -> Result<()> {
+        let inputs = self.brain.commands().ok_or_else(|| {
+            Error::invalid(format!("brain {}: it has no commands", self.brain.name()))
+        })?;
+        let all = message
+            .map("commands")
+            .ok_or_else(|| Error::data("it has no map \"commands\""))?;
+        all.names().try_for_each(|name| match all.number(name) {
+            None if !all.is_nil(name) => Err(Error::data(format!("command {name}: no number"))),
+            value => inputs.set(name, value),
+        })
+    }
+
     /// Queries the brain, and limits its action to the ranges.
     fn tick(&mut self) -> Result<Answered> {
         let begin = Instant::now();
@@ -241,7 +262,7 @@ impl Session {
 }
 
 /// Whether a request is an observation with a number, of which only the latest is answered.
-fn is_observation(request: &Request) -> bool {
+pub(super) fn is_observation(request: &Request) -> bool {
     Message::parse(&request.content).is_ok_and(|message| message.kind() == "observation")
 }
 

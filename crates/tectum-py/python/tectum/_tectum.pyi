@@ -961,7 +961,6 @@ class KernelCheckRow:
         Whether no element differs.
         """
 
-@final
 class NativeBody:
     """
     A built-in body, for one loop or to be stepped by hand.
@@ -1577,6 +1576,49 @@ class Recording:
         """
 
 @final
+class RemoteBody(NativeBody):
+    """
+    A body in another process or on a serial port, for one loop or to be stepped by hand; a context manager.
+
+    `address` is `ws://HOST:PORT` of a body that waits, `listen:ws://HOST:PORT` where this process
+    waits for the body, or `serial:/dev/ttyUSB0`. `spec` is compared with what the body states of
+    itself; a machine on a serial port states nothing, and needs it. The first connection, an answer
+    of a body that is stepped by hand, and the first observation of an episode may take `wait`
+    seconds. In real time the last action is held for `hold` seconds after the last observation, by
+    default min(3 periods, 0.1 s) and at least 1.5 periods; then the body gets its safe action until
+    it is armed again. An address of other machines needs `token_file` or the variable TECTUM_TOKEN.
+    docs/robots.md has the protocol.
+
+    Raises ValueError for an address without a token and for a body that differs, DataError without a
+    connection in time, OSError for a port that is in use or does not exist.
+    """
+    def __enter__(self, /) -> RemoteBody: ...
+    def __exit__(self, /, *_exception: Any) -> None: ...
+    def __new__(cls, /, address: str, *, spec: BodySpec | None = None, wait: float = 5.0, hold: float | None = None, token_file: str | PathLike[str] | None = None, baud: int = 115_200, checksum: bool = False) -> RemoteBody: ...
+    @property
+    def address(self, /) -> str | None:
+        """
+        Where it is reached, `ws://HOST:PORT`; None on a serial port.
+        """
+    def arm(self, /) -> None:
+        """
+        Arms the body again after a stop: from its next observation on the brain is queried. It may
+        be called from any thread, also while a loop runs. Without a connection, and before a stop,
+        it does nothing.
+        """
+    def close(self, /) -> None:
+        """
+        Sends the safe action and ends the connection; again, it does nothing.
+
+        Raises ValueError while a loop owns the body.
+        """
+    @property
+    def peer(self, /) -> str:
+        """
+        The body's own name.
+        """
+
+@final
 class Repetition:
     """
     The repetition of a run; `repeat` makes one.
@@ -2101,6 +2143,21 @@ def Policy(model: str | PathLike[str], body: str | PathLike[str] | BodySpec | Na
     the channel that does not fit.
     """
 
+def RemotePolicy(address: str, body: str | PathLike[str] | BodySpec | NativeBody | _Body, *, rows: int | None = None, prompt: str | None = None, keys: dict[str, str] | None = None, wait: float = 60.0, token_file: str | PathLike[str] | None = None, clock: Literal["real", "sim"] = "real") -> NativeBrain:
+    """
+    A policy server that speaks openpi's protocol, as the brain of a body in this process.
+
+    `address` is `ws://HOST:PORT`; `body` a body, its `BodySpec`, or the name of a built-in one. The
+    server answers an observation with a chunk of actions, a row for each period; the next chunk is
+    requested after `rows` of them, by default half. Channels of one number are sent as the array
+    "observation/state", arrays as "observation/NAME" or under the name that `keys` has for the
+    channel, `prompt` as the text "prompt". The first connection, and an answer under `clock="sim"`,
+    may take `wait` seconds. Under `clock="real"` a tick never waits: one without a row is held.
+
+    Raises ValueError for an address of other machines without a token, DataError without a
+    connection in time.
+    """
+
 def array_address(array: Any) -> int:
     """
     The address from which functions of this package read an array of float32: that of the array itself, unless its type or layout needs a copy.
@@ -2270,15 +2327,19 @@ class MismatchError(RuntimeError): ...
 
 class UnsupportedError(NotImplementedError): ...
 
-def serve(scenario: str | PathLike[str], *, address: str = "ws://127.0.0.1:8000", brain: str | None = None, device: Device | str = ..., clients: int = 8, token_file: str | PathLike[str] | None = None) -> Server:
+def serve(source: str | PathLike[str] | NativeBrain | _Brain | Callable[[], Any], *, body: str | PathLike[str] | BodySpec | NativeBody | _Body | None = None, address: str = "ws://127.0.0.1:8000", brain: str | None = None, device: Device | str = ..., clients: int | None = None, token_file: str | PathLike[str] | None = None) -> Server:
     """
-    Serves the brain of a scenario: other programs send observations over WebSocket and receive
-    actions. An unchanged `openpi-client` works; docs/robots.md has the protocol.
+    Serves a brain: other programs send observations over WebSocket and receive actions. An
+    unchanged `openpi-client` works; docs/robots.md has the protocol.
 
-    `scenario` is a built-in name or the path of a `.toml` file, whose body states the channels and
-    is not stepped; `brain` replaces its brain. An address of other machines needs `token_file` or
-    the variable TECTUM_TOKEN, and clients must show the token. More than `clients` at the same time
-    are refused.
+    `source` is a scenario, by its built-in name or the path of a `.toml` file, whose body states the
+    channels and is not stepped, and whose brain `brain` replaces. Or it is a brain: a built-in one, a
+    policy, or an object with a method `tick(observation)`, which serves one client at a time and whose
+    `episode_ended()` is called before each. Or a function that makes a brain for each client. For
+    brains of Python `body` states the channels: a body, its `BodySpec`, or a name.
+
+    An address of other machines needs `token_file` or the variable TECTUM_TOKEN, and clients must
+    show the token. More than `clients` at the same time are refused, by default 8.
 
     Raises ValueError for an unknown name and for an address without a token, DataError naming file
     and line, OSError for an address that is in use.

@@ -217,6 +217,12 @@ impl Brain for Adaptive {
         Ok(RunStats::default())
     }
 
+    /// The rig stands elsewhere; what is known of it stays.
+    fn episode_ended(&mut self) {
+        (self.is_initialized, self.is_balancing) = (false, false);
+        self.commands.fill(0.0);
+    }
+
     fn snapshot(&self) -> Result<Snapshot> {
         let mut snapshot = Snapshot::default();
         snapshot.insert(

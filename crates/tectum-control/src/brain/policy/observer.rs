@@ -120,7 +120,7 @@ impl Observer {
     fn move_commands(&mut self, binding: &Binding, step: u64) {
         let time_s = step as f64 * binding.period_s;
         for (place, (value, rule)) in self.values.iter_mut().zip(&binding.commands).enumerate() {
-            let set = self.commands.get(place);
+            let set = self.commands.take(place);
             self.is_steered |= set.is_some();
             *value = set.map_or_else(|| rule.at(time_s), |value| rule.clamped(value));
         }

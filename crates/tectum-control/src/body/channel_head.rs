@@ -7,7 +7,7 @@ use crate::document::{Key, Section};
 
 /// What a scenario states of a channel; the rest is the body's.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
-pub struct StatedChannel {
+pub struct ChannelHead {
     /// Its name.
     pub name: String,
     /// Its unit.
@@ -21,7 +21,7 @@ pub struct StatedChannel {
     pub high: Option<f64>,
 }
 
-impl StatedChannel {
+impl ChannelHead {
     /// Reads the keys of one channel. `absent` is what applies to a key that is absent, for the
     /// reference of scenarios: to the unit, and to the bounds.
     ///
