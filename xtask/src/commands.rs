@@ -27,6 +27,7 @@ const NOT_RUN: &[(&str, &str)] = &[
         "needs the recording of the rig, which is not in the repository",
     ),
     ("tectum bench", "measures for minutes"),
+    ("--live 8080", "shows a run for minutes"),
     ("tectum check rig", "simulates for minutes"),
     ("tectum check field --learning", "simulates for minutes"),
     ("tectum check field --compared", "simulates for minutes"),

@@ -35,6 +35,8 @@ mod scenario;
 mod serve;
 mod table;
 mod threads;
+#[cfg(feature = "link")]
+mod top;
 mod train;
 mod usage;
 mod verify;
@@ -71,6 +73,8 @@ enum Command {
     Generate(generate::GenerateArgs),
     #[cfg(feature = "link")]
     Serve(serve::ServeArgs),
+    #[cfg(feature = "link")]
+    Top(top::TopArgs),
     Train(train::TrainArgs),
     Plot(plots::PlotArgs),
     Export(export::ExportArgs),
@@ -103,6 +107,8 @@ fn main() -> ExitCode {
             Command::Generate(args) => generate::generate(&args),
             #[cfg(feature = "link")]
             Command::Serve(args) => serve::serve(&args),
+            #[cfg(feature = "link")]
+            Command::Top(args) => top::top(&args),
             Command::Train(args) => train::train(&args),
             Command::Plot(args) => plots::plot(&args),
             Command::Export(args) => export::export(&args),

@@ -3,10 +3,12 @@
 
 mod frames;
 mod genome;
+mod live;
 pub mod program;
 pub mod progress;
 mod summary;
 
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 use clap::{Args, ValueEnum};
@@ -15,18 +17,23 @@ use tectum::{Device, Error, InputFile, Result};
 use tectum_control::body::equations::ENDING;
 use tectum_control::body::{BODIES, Body};
 use tectum_control::brain::{BrainSpec, Recipe, standard_names};
+use tectum_control::clock::Clock;
 use tectum_control::closed_loop::{
     ClosedLoop, End, Fault, Outcome, Progress, Sink, ThreadedSink, run_with_sink_thread,
 };
+use tectum_control::live::{Controls, PacedClock};
 use tectum_control::real_time::{GrantedRealTime, MAX_PRIORITY, RealTime};
 use tectum_control::run_folder::{
     RunFolder, RunSummary, SCENARIO_FILE, SNAPSHOT_FILE, read_scenario,
 };
-use tectum_control::scenario::build::{brain_recipe, build_body, build_loop, open_device};
+use tectum_control::scenario::build::{
+    brain_recipe, build_body, build_loop, open_device, show_loop,
+};
 use tectum_control::scenario::{ClockKind, Scenario, embedded};
 use tectum_programs::library_text;
 use tectum_transformer::gguf_file;
 
+use self::live::Shown;
 use self::progress::Display;
 use crate::interrupt::Interrupt;
 use crate::messages;
@@ -113,6 +120,8 @@ pub struct RunArgs {
     #[command(flatten)]
     frames: frames::FrameArgs,
     #[command(flatten)]
+    live: live::LiveArgs,
+    #[command(flatten)]
     receipt: ReceiptArgs,
     /// Draws no plots.
     #[arg(long)]
@@ -182,6 +191,7 @@ pub fn run(args: &RunArgs) -> Result<()> {
         Workload::Program => {
             of_others(
                 of_scenarios(args)
+                    .or(args.live.given())
                     .or(args.seed.map(|_| "--seed"))
                     .or(args.resume.as_ref().map(|_| "--resume")),
                 "scenarios",
@@ -282,6 +292,7 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
         .as_deref()
         .map(|folder| Snapshot::load(&folder.join(SNAPSHOT_FILE)))
         .transpose()?;
+    let shown = args.live.begin(scenario.run.clock)?;
     let body = build_body(&scenario)?;
     let recipe = brain_recipe(&scenario, body.spec())?;
     let device = if args.device == "auto" {
@@ -305,11 +316,15 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     let mut folder = RunFolder::create(&args.runs, &scenario, &mut closed_loop)?;
     args.frames.begin(&mut closed_loop, folder.path())?;
     let film = folder.path().join("field.gif");
+    if let Some(shown) = &shown {
+        show_loop(&scenario, &mut closed_loop, &shown.live)?;
+    }
+    let interrupt = Interrupt::watch()?;
     let (outcome, granted) = loop_until_done(
         &mut closed_loop,
         &scenario,
         &mut folder,
-        &display,
+        (&display, shown.as_ref(), &interrupt),
         (!args.no_plots).then_some(&film),
     )?;
     let summary = RunSummary::new(
@@ -326,6 +341,9 @@ fn run_scenario(args: &RunArgs) -> Result<()> {
     if args.json {
         print_json(&summary)?;
     }
+    shown.map_or(Ok(()), |shown| {
+        shown.end(&summary, &outcome.receipt, &interrupt)
+    })?;
     match outcome.end {
         End::Completed | End::Interrupted => Ok(()),
         End::Failed(error) => Err(error.at(format_args!(
@@ -453,21 +471,28 @@ fn loop_until_done(
     closed_loop: &mut ClosedLoop,
     scenario: &Scenario,
     folder: &mut RunFolder,
-    display: &Display,
+    (display, shown, interrupt): (&Display, Option<&Shown>, &Interrupt),
     film: Option<&Path>,
 ) -> Result<(Outcome, Option<GrantedRealTime>)> {
-    let interrupt = Interrupt::watch()?;
+    let controls = shown.map(|shown| shown.live.controls());
+    let is_stopped = || controls.is_some_and(Controls::is_stopped);
     let body = closed_loop.body_spec().clone();
     let mut work = |sink: &mut ThreadedSink<'_>, show: &(dyn Fn(&Progress) + Sync)| {
         scenario.run.real_time.run(|| {
-            closed_loop.run(
-                scenario.run.clock.start().as_mut(),
-                sink,
-                &mut |progress: &Progress| {
-                    show(progress);
-                    interrupt.flow()
-                },
-            )
+            let is_over = || interrupt.is_raised();
+            let mut clock: Box<dyn Clock + '_> = match (scenario.run.clock, controls) {
+                (ClockKind::Sim, Some(controls)) => {
+                    Box::new(PacedClock::new(controls.clone(), &is_over))
+                }
+                (clock, _) => clock.start(),
+            };
+            closed_loop.run(clock.as_mut(), sink, &mut |progress: &Progress| {
+                show(progress);
+                match is_stopped() {
+                    true => ControlFlow::Break(()),
+                    false => interrupt.flow(),
+                }
+            })
         })
     };
     let mut run = |sink: &mut (dyn Sink + Send)| {

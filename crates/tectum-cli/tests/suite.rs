@@ -10,6 +10,8 @@ mod genome_reports;
 mod init_from;
 #[cfg(feature = "link")]
 mod link;
+#[cfg(feature = "link")]
+mod live;
 mod messages;
 #[cfg(target_os = "linux")]
 mod mujoco;

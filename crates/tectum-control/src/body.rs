@@ -40,7 +40,6 @@ macro_rules! capabilities {
 pub mod acrobot;
 pub mod batch;
 pub mod cart_pole;
-mod channel_head;
 pub mod control;
 mod disturbances;
 pub mod equations;
@@ -57,6 +56,7 @@ pub mod rig;
 pub mod schematic;
 pub mod seeker;
 mod settings;
+mod stated;
 pub mod swing_up;
 pub mod task;
 pub(crate) mod uniform;
@@ -71,13 +71,13 @@ use crate::clock::{Clock, ClockKind};
 use crate::message::ElementType;
 use crate::registry::Registry;
 use batch::BatchKernel;
-pub use channel_head::ChannelHead;
 use control::{Linear, MppiParameters, PlantModel, Regulator};
 use disturbances::Disturbances;
 pub use family::{Family, register_family};
 use link::LinkStatus;
 use schematic::Schematic;
 pub use settings::{BodySettings, PlantSettings, ReadSettings};
+pub use stated::StatedChannel;
 use task::Task;
 
 /// How numbers of an observation channel behave.

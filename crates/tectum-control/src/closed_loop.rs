@@ -47,29 +47,34 @@ mod episodes;
 mod film;
 mod guard;
 mod injection;
+mod journal;
 mod metrics;
 mod report;
 pub(crate) mod settings;
 mod sink_thread;
 mod stand_in;
 mod stop_switch;
+mod telemetry;
 mod trials;
 
 use std::ops::ControlFlow;
 
-use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Result, Session};
+use tectum::{ContentHasher, Device, Error, InputFile, LatencyHistogram, Receipt, Result, Session};
 
 use self::commands::Commands;
 use self::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
 use self::film::Filmed;
 use self::guard::{Guard, Guarded};
 use self::injection::{BrainFaults, FaultyBody, pending};
+use self::journal::Journal;
+use self::telemetry::Telemetry;
 use crate::body::link::{LinkMetrics, LinkStatus};
 use crate::body::task::{Measure, Task};
 use crate::body::{Body, BodySpec, Command, InnerPeriods, Step};
 use crate::brain::commands::CommandChannel;
 use crate::brain::{Brain, StandIn};
 use crate::clock::{Clock, ClockKind, SimClock};
+use crate::live::Live;
 use crate::recording::RecordedCommands;
 pub use controller::DeviceSpan;
 pub use episodes::{EpisodeReturns, Episodes};
@@ -101,7 +106,7 @@ pub struct ClosedLoop {
     settings: LoopSettings,
     ticks: u64,
     dt_ns: u64,
-    session: Session,
+    session: Journal,
     workload: Workload,
     metrics: Metrics,
     lateness: Option<LatencyHistogram>,
@@ -125,6 +130,9 @@ pub struct ClosedLoop {
     commands: Commands,
     trace_at_end: bool,
     film: Option<Filmed>,
+    telemetry: Option<Telemetry>,
+    /// Host time of the answer for the next period, if there is one.
+    answer_ns: Option<u64>,
     /// Of every period so far.
     trace: ContentHasher,
 }
@@ -191,7 +199,7 @@ impl ClosedLoop {
             ticks: ((settings.seconds / spec.dt_s).round() as u64).max(1),
             dt_ns,
             settings: settings.clone(),
-            session,
+            session: Journal::new(session),
             workload,
             metrics: Metrics::new(settings.seed),
             lateness: None,
@@ -214,6 +222,8 @@ impl ClosedLoop {
             controller,
             trace_at_end: false,
             film: None,
+            telemetry: None,
+            answer_ns: None,
             trace: ContentHasher::default(),
         })
     }
@@ -230,6 +240,22 @@ impl ClosedLoop {
     pub fn film(&mut self, film: Film) -> Result<()> {
         self.film = Some(Filmed::new(film, &mut *self.body, &self.spec)?);
         Ok(())
+    }
+
+    /// Shows the run to those who watch it, and gives them the stop switch. `drawn` is another
+    /// instance of the body, for drawings of its exact state; without one they are gauges.
+    pub fn show(&mut self, live: &Live, drawn: Option<Box<dyn Body>>) {
+        let telemetry = Telemetry::new(live, &*self.body, self.measure(), drawn);
+        let switch = self.stop_switch();
+        live.controls().set_stop(move || switch.press());
+        live.set_device(self.session.device());
+        self.session.begin_notes();
+        self.telemetry = Some(telemetry);
+    }
+
+    /// The receipt so far.
+    pub fn receipt(&self) -> Receipt {
+        self.session.receipt()
     }
 
     /// Sets what the run is judged by; without a task, periods are only scored by the body's
@@ -576,6 +602,7 @@ impl ClosedLoop {
             session,
         });
         self.finish(&answer);
+        self.answer_ns = answer.latency_ns;
         let Answer {
             source,
             missed,
@@ -709,6 +736,9 @@ impl ClosedLoop {
         if let Some(film) = &mut self.film {
             film.tick(self.metrics.ticks, &mut *self.body)?;
         }
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.before_step(&*self.body);
+        }
         let begin_ns = (self.metrics.ticks - self.first_tick) * self.dt_ns;
         let mut command = Command::timed(
             &self.held,
@@ -740,6 +770,10 @@ impl ClosedLoop {
         };
         record.hash_into(&mut self.trace);
         sink.tick(&record)?;
+        let latency_ns = self.answer_ns.take();
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.write(&record, latency_ns, &self.metrics);
+        }
         if let Some(link) = &self.link {
             let metrics = self.link_metrics.get_or_insert_with(LinkMetrics::default);
             metrics.record(link);
@@ -757,6 +791,9 @@ impl ClosedLoop {
             (task.is_success(measure), hold_ticks(task))
         });
         self.metrics.count_period(is_success, hold_ticks, reward);
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.count(&self.metrics, &mut self.session);
+        }
         if ends_episode {
             self.body.reset(self.metrics.next_episode(step.terminated));
             self.held.copy_from_slice(&self.spec.safe_action);

@@ -23,6 +23,7 @@
 //! | [`ros`] | messages of ROS 2: definitions, CDR, type hashes |
 //! | [`recorded`], [`replay`] | recordings of any robot as bodies; brains compared with recorded actions |
 //! | [`run_folder`], [`recording`] | what a run writes: receipt, summary, MCAP, snapshot |
+//! | [`live`] | what others see of a run while it happens, and how they steer it |
 
 pub mod body;
 pub mod brain;
@@ -33,6 +34,7 @@ pub mod conformance;
 mod document;
 mod kernel;
 pub mod least_squares;
+pub mod live;
 pub mod message;
 mod nearest;
 pub mod real_time;

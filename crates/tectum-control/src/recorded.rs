@@ -17,8 +17,8 @@ use tectum::{Error, InputFile, Result};
 use toml::Table;
 
 use crate::body::{
-    ActionChannel, Body, BodySettings, BodySpec, ChannelHead, Descriptor, Family,
-    ObservationChannel, PlantSettings, Start, Step, register_family, task,
+    ActionChannel, Body, BodySettings, BodySpec, Descriptor, Family, ObservationChannel,
+    PlantSettings, Start, StatedChannel, Step, register_family, task,
 };
 use crate::document::{Key, Section};
 use crate::recording::{RecordingContents, TraceTick};
@@ -299,18 +299,25 @@ fn read_keys(section: &mut Section<'_, '_>) -> Result<Table> {
 }
 
 /// The channels of a body, from what the scenario states and from the recording.
-fn observation_channel(stated: &ChannelHead, series: &Series) -> ObservationChannel {
+fn observation_channel(stated: &StatedChannel, series: &Series) -> ObservationChannel {
     let [low, high] = series.range(stated);
     let unit = stated.unit.as_deref().unwrap_or("1");
     let channel = ObservationChannel::new(&stated.name, unit, low..=high);
+    let channel = match stated.wraps {
+        Some(true) => channel.wrapping(1.0),
+        _ => channel,
+    };
     match series.shape() {
         None => channel,
         Some((shape, element)) => channel.array(shape, element),
     }
 }
 
-fn action_channel(stated: &ChannelHead, series: &Series) -> ActionChannel {
+fn action_channel(stated: &StatedChannel, series: &Series) -> ActionChannel {
     let [low, high] = series.range(stated);
     let unit = stated.unit.as_deref().unwrap_or("1");
-    ActionChannel::new(&stated.name, unit, low..=high)
+    ActionChannel {
+        discrete: stated.discrete == Some(true),
+        ..ActionChannel::new(&stated.name, unit, low..=high)
+    }
 }

@@ -232,8 +232,8 @@ pub struct Recording {
     body: Box<dyn Body>,
     /// The recorded actions, without observations.
     actions: Vec<TraceTick>,
-    /// What callers set of the brain's commands; none of a recording without them.
-    commands: Option<RecordedCommands>,
+    /// What callers had set of the commands of the brain.
+    commands: RecordedCommands,
 }
 
 impl Recording {
@@ -251,7 +251,7 @@ impl Recording {
         });
         Ok(Self {
             actions: actions.collect(),
-            commands: Some(trace.commands()),
+            commands: trace.commands(),
             body: Box::new(Replay::new(trace, driven_spec(scenario)?)?),
         })
     }
@@ -269,7 +269,7 @@ impl Recording {
         })?;
         Ok(Self {
             actions: recorded.actions(),
-            commands: None,
+            commands: RecordedCommands::default(),
             body: Box::new(RecordedBody::new(Arc::clone(recorded))),
         })
     }
@@ -293,11 +293,8 @@ pub fn compare(
     device: &Device,
     watch: &mut Watch<'_>,
 ) -> Result<Comparison> {
-    let Recording {
-        body,
-        actions: ticks,
-        commands,
-    } = recording;
+    let commands = recording.commands.clone();
+    let (body, ticks) = recording.into_parts();
     let spec = body.spec().clone();
     let (Some(first), Some(last)) = (ticks.first(), ticks.last()) else {
         return Err(Error::data("the recording has no periods"));
@@ -309,7 +306,7 @@ pub fn compare(
     let brain = brain_recipe(&scenario, &spec)?.build(device, watch)?;
     let mut closed_loop = ClosedLoop::new(body, brain, &scenario.run, device)?;
     closed_loop.set_workload(scenario.workload()?)?;
-    commands.map_or(Ok(()), |commands| closed_loop.repeat_commands(commands))?;
+    closed_loop.repeat_commands(commands)?;
     scenario
         .body
         .input_files()

@@ -4,15 +4,18 @@
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
+use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use rten_onnx::onnx::{DataType, GraphProto, TensorProto};
 use tectum::{Device, Sample, WorkProgress};
 use tectum_control::SAMPLES;
-use tectum_control::body::BodySettings;
+use tectum_control::body::{BodySettings, body};
 use tectum_control::brain::policy::spec::PolicySpec;
-use tectum_control::brain::{BrainContext, BrainSettings};
-use tectum_control::clock::ClockKind;
+use tectum_control::brain::{BrainContext, BrainSettings, Stateless};
+use tectum_control::clock::{ClockKind, SimClock};
+use tectum_control::closed_loop::{ClosedLoop, Discard, LoopSettings};
+use tectum_control::live::Live;
 use tectum_control::real_time::RealTime;
 
 use self::small_models::{int64s, model, node, port};
@@ -161,4 +164,34 @@ fn a_tick_of_a_policy_allocates_nothing() {
     }
     // In real time the network runs on another thread, which may allocate; the loop's does not.
     assert_eq!(allocations(&path, ClockKind::Real).1, 0);
+}
+
+/// More than the ring of frames holds, so that some are dropped too.
+#[test]
+fn a_loop_that_is_shown_allocates_nothing_in_its_periods() {
+    let pendulum = || body("pendulum", None).expect("built in");
+    let brain = Stateless::new("push", |observation: &[f32], action: &mut [f32]| {
+        action[0] = -observation[1];
+    });
+    let settings = LoopSettings {
+        seconds: 500.0,
+        ..LoopSettings::default()
+    };
+    let cpu = Device::open("cpu").expect("there");
+    let mut closed_loop =
+        ClosedLoop::new(pendulum(), Box::new(brain), &settings, &cpu).expect("it fits");
+    let live = Live::new(ClockKind::Sim);
+    closed_loop.show(&live, Some(pendulum()));
+    let mut counted = [0; 2];
+    let outcome = closed_loop.run(&mut SimClock::new(), &mut Discard, &mut |progress| {
+        match progress.tick {
+            100 => counted[0] = OWN.get(),
+            9_900 => counted[1] = OWN.get(),
+            _ => {}
+        }
+        ControlFlow::Continue(())
+    });
+    assert_eq!(outcome.metrics.ticks, 10_000);
+    assert_eq!(counted[1] - counted[0], 0, "in 9,800 periods");
+    assert!(live.dropped_frames() > 0 && !live.drain().updates.is_empty());
 }

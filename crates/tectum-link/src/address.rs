@@ -11,8 +11,11 @@ const SCHEME: &str = "ws://";
 const TCP_SCHEME: &str = "tcp://";
 /// The scheme of endpoints of zenoh.
 const ZENOH_SCHEME: &str = "tcp/";
+/// The scheme of pages.
+const HTTP_SCHEME: &str = "http://";
 
-/// An address `ws://HOST:PORT`, with a path if there is one, `tcp://HOST:PORT`, or `tcp/HOST:PORT`.
+/// An address `ws://HOST:PORT` or `http://HOST:PORT`, with a path if there is one,
+/// `tcp://HOST:PORT`, or `tcp/HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
     scheme: &'static str,
@@ -80,6 +83,26 @@ impl Address {
                 "address {text:?}: it is not a host and a port; {scheme}HOST:PORT is needed"
             ))),
         }
+    }
+
+    /// Reads an address of a page: `HOST:PORT`, with or without `http://`, or a port alone, which
+    /// is one of this machine.
+    ///
+    /// # Errors
+    /// As [`Address::parse`].
+    ///
+    /// # Example
+    /// ```
+    /// use tectum_link::Address;
+    /// assert_eq!(Address::parse_http("8080")?.to_string(), "http://127.0.0.1:8080");
+    /// # Ok::<(), tectum::Error>(())
+    /// ```
+    pub fn parse_http(text: &str) -> Result<Self> {
+        if text.bytes().all(|byte| byte.is_ascii_digit()) {
+            return Self::of_scheme(HTTP_SCHEME, &format!("{HTTP_SCHEME}127.0.0.1:{text}"));
+        }
+        let authority = text.strip_prefix(HTTP_SCHEME).unwrap_or(text);
+        Self::of_scheme(HTTP_SCHEME, &format!("{HTTP_SCHEME}{authority}"))
     }
 
     fn of_scheme(scheme: &'static str, text: &str) -> Result<Self> {
@@ -191,6 +214,23 @@ mod tests {
             "ws://a@b:1",
         ] {
             assert!(Address::parse(text).is_err(), "{text}");
+        }
+    }
+
+    #[test]
+    fn pages_have_a_host_and_a_port_or_a_port_alone() {
+        for (text, printed) in [
+            ("127.0.0.1:8080", "http://127.0.0.1:8080"),
+            ("http://localhost:1/", "http://localhost:1"),
+            ("[::1]:8080", "http://[::1]:8080"),
+            ("8080", "http://127.0.0.1:8080"),
+        ] {
+            let address = Address::parse_http(text).expect(text);
+            assert_eq!(address.to_string(), printed);
+        }
+        for text in ["", "80800", "https://a:1", "a b:1"] {
+            let error = Address::parse_http(text).expect_err(text).to_string();
+            assert!(error.ends_with("http://HOST:PORT is needed"), "{error}");
         }
     }
 

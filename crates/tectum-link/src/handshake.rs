@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use tectum::{Error, Result};
-use tectum_control::body::{ActionChannel, BodySpec, ChannelKind, ObservationChannel};
-use tectum_control::message::{ElementType, Message};
+use tectum_control::body::{BodySpec, ChannelKind, StatedChannel};
+use tectum_control::message::Message;
 
 use crate::socket::{Frame, Socket};
 
@@ -20,52 +20,6 @@ pub(crate) struct Stated {
     pub observation: Option<Vec<StatedChannel>>,
     pub action: Option<Vec<StatedChannel>>,
     pub safe_action: Option<Vec<f64>>,
-}
-
-/// What a scenario states of a channel.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub(crate) struct StatedChannel {
-    pub name: String,
-    pub unit: Option<String>,
-    pub low: Option<f64>,
-    pub high: Option<f64>,
-    /// Whether it is an angle that wraps; of an observation.
-    pub wraps: Option<bool>,
-    /// Whether it has two values; of an action.
-    pub discrete: Option<bool>,
-    /// Its sizes; empty for one number, and not compared.
-    pub shape: Vec<usize>,
-    /// The type of its elements; float32 if it is not stated.
-    pub element: Option<ElementType>,
-}
-
-impl StatedChannel {
-    /// Name, unit and range, once all of them are stated.
-    fn head(&self) -> (String, String, std::ops::RangeInclusive<f32>) {
-        let bound = |bound: Option<f64>| bound.unwrap_or(0.0) as f32;
-        let unit = self.unit.clone().unwrap_or_default();
-        (self.name.clone(), unit, bound(self.low)..=bound(self.high))
-    }
-
-    fn observation(&self) -> ObservationChannel {
-        let (name, unit, range) = self.head();
-        let own = ObservationChannel::new(name, unit, range);
-        let scale = if own.scale > 0.0 { own.scale } else { 1.0 };
-        let element = self.element.unwrap_or(ElementType::F32);
-        let own = own.scaled(scale).array(self.shape.clone(), element);
-        match self.wraps {
-            Some(true) => own.wrapping(1.0),
-            _ => own,
-        }
-    }
-
-    fn action(&self) -> ActionChannel {
-        let (name, unit, range) = self.head();
-        ActionChannel {
-            discrete: self.discrete == Some(true),
-            ..ActionChannel::new(name, unit, range)
-        }
-    }
 }
 
 /// What a body states of a channel.
@@ -147,8 +101,6 @@ impl Stated {
             unit: Some(channel.unit.clone()),
             low: Some(f64::from(channel.low)),
             high: Some(f64::from(channel.high)),
-            shape: channel.shape.clone(),
-            element: Some(channel.element),
             wraps: Some(channel.kind != ChannelKind::Linear),
             discrete: None,
         });
@@ -157,8 +109,8 @@ impl Stated {
             unit: Some(channel.unit.clone()),
             low: Some(f64::from(channel.low)),
             high: Some(f64::from(channel.high)),
+            wraps: None,
             discrete: Some(channel.discrete),
-            ..StatedChannel::default()
         });
         let safe = spec.safe_action.iter().map(|number| f64::from(*number));
         Self {

@@ -38,6 +38,9 @@
 //!         ◀──────────────── answers ◀────────────────┘
 //! ```
 //!
+//! A run that is shown while it happens ([`LiveServer`]) has a page, metrics and Foxglove's protocol
+//! on one port; what it shows is [`tectum_control::live`].
+//!
 //! # Floor
 //!
 //! The floor of an exchange is a round trip of the same bytes over TCP between two blocking
@@ -58,6 +61,8 @@
 //! | an unchanged `openpi-client` is answered | `tests/openpi.rs` |
 //! | a robot of em-brain: each answer in step, late ones never, its limits | `tests/em_brain.rs` |
 //! | an unchanged agent of FEAGI registers, sends sensors and receives motors; firings are those of a direct run | `tests/feagi.rs` |
+//! | the feed of a run agrees with its outcome; pause, step, stop; origins and tokens | `tests/live.rs` |
+//! | stalled viewers leave steps and memory unchanged | `tests/connections.rs` |
 //! | tokens, origins, sizes, rates and numbers of clients | `tests/serving.rs` |
 
 mod address;
@@ -71,6 +76,7 @@ mod handshake;
 mod incoming;
 mod io_thread;
 mod link;
+mod live;
 mod mailbox;
 mod policy;
 mod remote_body;
@@ -89,6 +95,7 @@ pub use address::Address;
 #[cfg(feature = "bench")]
 pub use bench::{OpenpiServer, exchanges, suite as bench_suite};
 pub use link::{LinkSettings, Reach};
+pub use live::{LiveClient, LiveServer, LiveSettings};
 pub use policy::{RemotePolicy, RemotePolicySpec};
 pub use remote_body::{ArmSwitch, RemoteBody};
 pub use ros2::{Ros2Field, Ros2Settings};

@@ -9,16 +9,15 @@ use serde::Serialize;
 use tectum::{Error, Result};
 use tectum_control::body::link::LINK_FILE;
 use tectum_control::body::{
-    Body, BodySpec, ChannelHead, Descriptor, Family, PlantSettings, Start, Step, register_family,
+    Body, BodySpec, Descriptor, Family, PlantSettings, Start, StatedChannel, Step, register_family,
     task,
 };
 use tectum_control::brain::register_brain;
-use tectum_control::message::ElementType;
 use tectum_control::replay::Replay;
 use tectum_control::scenario::{Key, Section};
 use toml::{Table, Value};
 
-use crate::handshake::{Stated, StatedChannel};
+use crate::handshake::Stated;
 use crate::serial::SerialSettings;
 use crate::sources::{WithSources, spec_with};
 use crate::{Address, LinkSettings, Reach, RemoteBody, RemotePolicySpec, Token, link};
@@ -425,12 +424,13 @@ fn read_other_keys(section: &mut Section<'_, '_>, carrier: Carrier) -> Result<Ta
             keys.insert(key.to_owned(), value);
         });
     };
-    let period = Key::new(
-        "period",
-        "time between two actions, compared with the body's",
-    )
-    .unit("s")
-    .or("the body's");
+    // What states something of itself is compared with the scenario; the others need all keys.
+    let (absent, compared) = match carrier {
+        Carrier::Socket => ("the body's", ", compared with the body's"),
+        Carrier::Serial | Carrier::Ros2 => ("required", ""),
+    };
+    let about = format!("time between two actions{compared}");
+    let period = Key::new("period", &about).unit("s").or(absent);
     put("period", section.positive(period)?.map(Value::from));
     let wait = Key::new(
         "wait",
@@ -468,9 +468,10 @@ fn read_other_keys(section: &mut Section<'_, '_>, carrier: Carrier) -> Result<Ta
         let token = section.string(token)?.map(|path| path.value.into());
         put("token_file", token);
     }
-    let safe = Key::new("safe_action", "safe action, compared with the body's")
+    let about = format!("safe action{compared}");
+    let safe = Key::new("safe_action", &about)
         .values("a list of numbers")
-        .or("the body's");
+        .or(absent);
     put("safe_action", section.numbers(safe)?.map(Value::from));
     for kind in ["observation", "action"] {
         put(kind, read_channels(section, kind, carrier)?);
@@ -537,21 +538,16 @@ fn read_channels(
     kind: &str,
     carrier: Carrier,
 ) -> Result<Option<Value>> {
-    let about = format!("Channels of the {kind} in order, compared with those of the body.");
+    let (absent, compared) = match carrier {
+        Carrier::Socket => ("not compared", ", compared with those of the body"),
+        Carrier::Serial | Carrier::Ros2 => ("required", ""),
+    };
+    let about = format!("Channels of the {kind} in order{compared}.");
     let mut channels = Vec::new();
     for mut channel in section.sections(Key::new(kind, &about))? {
-        let head = ChannelHead::read(&mut channel, ["not compared"; 2])?;
-        let mut table = Table::try_from(head).map_err(|error| channel.fault(error))?;
-        let (name, about) = match kind {
-            "observation" => (
-                "wraps",
-                "whether it is an angle that wraps after a full turn",
-            ),
-            _ => ("discrete", "whether `low` and `high` are its only values"),
-        };
-        if let Some(flag) = channel.flag(Key::new(name, about).or("not compared"))? {
-            table.insert(name.to_owned(), flag.into());
-        }
+        let stated = StatedChannel::read(&mut channel, kind, [absent; 3])?;
+        let table = Table::try_from(stated);
+        let mut table = table.map_err(|error| channel.fault(error))?;
         if carrier == Carrier::Ros2 {
             ros2::read_channel(&mut channel, kind, &mut table)?;
         }
@@ -595,13 +591,6 @@ fn link_settings(name: &str, keys: &Table) -> Result<LinkSettings> {
     })
 }
 
-/// The shape that a channel states.
-fn sizes(channel: &Value) -> Vec<usize> {
-    let sizes = channel.get("shape").and_then(Value::as_array);
-    let sizes = sizes.into_iter().flatten().filter_map(Value::as_integer);
-    sizes.map(|size| size as usize).collect()
-}
-
 fn stated(keys: &Table) -> Stated {
     let channels = |kind: &str| {
         let channels = keys.get(kind)?.as_array()?;
@@ -619,11 +608,6 @@ fn stated(keys: &Table) -> Stated {
             high: channel.get("high").and_then(Value::as_float),
             wraps: channel.get("wraps").and_then(Value::as_bool),
             discrete: channel.get("discrete").and_then(Value::as_bool),
-            shape: sizes(channel),
-            element: channel
-                .get("dtype")
-                .and_then(Value::as_str)
-                .and_then(ElementType::from_code),
         };
         Some(channels.iter().map(channel).collect())
     };

@@ -61,17 +61,24 @@ pub(crate) fn refusal(
 }
 
 /// Whether a page of this machine sends a request; programs send no origin.
-fn is_local_origin(origin: &str) -> bool {
-    let rest = origin
+pub(crate) fn is_local_origin(origin: &str) -> bool {
+    authority_of(origin).is_some_and(is_local_authority)
+}
+
+/// Host and port of an origin.
+pub(crate) fn authority_of(origin: &str) -> Option<&str> {
+    origin
         .strip_prefix("http://")
-        .or_else(|| origin.strip_prefix("https://"));
-    rest.is_some_and(|authority| {
-        let host = match authority.rsplit_once(':') {
-            Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
-            _ => authority,
-        };
-        is_loopback_host(host)
-    })
+        .or_else(|| origin.strip_prefix("https://"))
+}
+
+/// Whether a host, with a port if there is one, is this machine.
+pub(crate) fn is_local_authority(authority: &str) -> bool {
+    let host = match authority.rsplit_once(':') {
+        Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => host,
+        _ => authority,
+    };
+    is_loopback_host(host)
 }
 
 /// A listener with a bounded number of connections.
@@ -87,6 +94,14 @@ impl BoundedListener {
             listener: TcpListener::from_std(listener)?,
             free: Arc::new(Semaphore::new(MAX_CONNECTIONS)),
         })
+    }
+
+    /// With another number of connections at the same time.
+    pub fn at_most(self, max: usize) -> Self {
+        Self {
+            free: Arc::new(Semaphore::new(max)),
+            ..self
+        }
     }
 }
 

@@ -5,6 +5,7 @@ mod em_brain;
 mod faulty_network;
 mod feagi;
 mod gymnasium;
+mod live;
 mod lockstep;
 mod openpi;
 mod peer;

@@ -17,6 +17,7 @@ use tectum_control::clock::{Clock, ClockKind};
 use tectum_control::closed_loop::{
     ClosedLoop, End, LoopSettings, Outcome, Progress, Sink, TickRecord,
 };
+use tectum_control::live::{Controls, Pace};
 
 use crate::body::{BodySpec, Lent, NativeBody, PythonBody, Raised, spec_of};
 use crate::brain::{NativeBrain, PythonBrain};
@@ -54,6 +55,8 @@ pub struct PolledClock<'a, 'w> {
     /// The end of a wait that was interrupted.
     skipped_to_ns: u64,
     interrupt: &'a RefCell<&'w mut Interrupt>,
+    /// Where those who watch set the pace of a simulated clock.
+    pace: Option<Pace>,
 }
 
 impl<'a, 'w> PolledClock<'a, 'w> {
@@ -63,6 +66,16 @@ impl<'a, 'w> PolledClock<'a, 'w> {
             clock: kind.start(),
             skipped_to_ns: 0,
             interrupt,
+            pace: None,
+        }
+    }
+
+    /// With the pace of those who watch, under a simulated clock.
+    pub fn at_pace(self, controls: Option<&Controls>) -> Self {
+        let pace = controls.filter(|_| !self.clock.is_real());
+        Self {
+            pace: pace.map(|controls| Pace::new(controls.clone())),
+            ..self
         }
     }
 }
@@ -73,6 +86,10 @@ impl Clock for PolledClock<'_, '_> {
     }
 
     fn wait_until(&mut self, deadline_ns: u64) -> u64 {
+        if let Some(pace) = &mut self.pace {
+            let interrupt = self.interrupt;
+            pace.wait(deadline_ns, &|| interrupt.borrow_mut().poll().is_break());
+        }
         let interval_ns = INTERVAL.as_nanos() as u64 / 2;
         while self.clock.is_real() && deadline_ns > self.clock.now_ns() + interval_ns {
             let next_ns = self.clock.now_ns() + interval_ns;

@@ -2,20 +2,24 @@
 
 use std::cell::RefCell;
 use std::ops::ControlFlow;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
+use std::time::Duration;
 
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::PyDict;
 use tectum::snapshot::Snapshot;
 use tectum::{ErrorKind, WorkProgress};
+use tectum_control::clock::ClockKind;
 use tectum_control::closed_loop::{Sink, TickRecord};
+use tectum_control::live::{Controls, Live};
 use tectum_control::run_folder::{RunFolder, RunSummary};
 use tectum_control::scenario::Scenario;
 use tectum_control::scenario::build::{
-    brain_recipe, build_body, build_loop, driven_spec, open_device,
+    brain_recipe, build_body, build_loop, driven_spec, open_device, show_loop,
 };
+use tectum_link::{Address, LiveServer, LiveSettings, Token};
 
 use crate::body::NativeBody;
 use crate::brain::NativeBrain;
@@ -27,6 +31,9 @@ use crate::error::{OrRaise, exception};
 use crate::interrupt::{LongWork, run_long};
 use crate::process;
 use crate::whole;
+
+/// How long viewers may take to receive the end of a run.
+const END: Duration = Duration::from_secs(1);
 
 /// Periods for the caller, and a run folder if there is one.
 struct Recording {
@@ -55,7 +62,8 @@ impl Sink for Recording {
 /// directory in which the run gets a folder with receipt, summary, recording and snapshot, as from
 /// the command `tectum run`. With `progress`, tqdm shows training and the run. `stop` ends the run
 /// from another thread. An exception that ends it early has the periods so far as its attribute
-/// `run`.
+/// `run`. `live` is the address of a page that shows the run while it happens, "HOST:PORT" or a port
+/// of this machine (docs/watch.md); other machines need the token in the variable TECTUM_TOKEN.
 ///
 /// Raises ValueError for an unknown name, DataError naming file and line, KeyboardInterrupt on
 /// Ctrl-C.
@@ -65,7 +73,7 @@ impl Sink for Recording {
 /// >>> len(run), run.observations.shape
 /// (50, (50, 4))
 #[pyfunction]
-#[pyo3(signature = (scenario, *, device = DeviceArgument::Id("auto".to_owned()), clock = None, seconds = None, seed: "int | None" = None, brain = None, folder = None, progress = false, stop = None))]
+#[pyo3(signature = (scenario, *, device = DeviceArgument::Id("auto".to_owned()), clock = None, seconds = None, seed: "int | None" = None, brain = None, folder = None, progress = false, stop = None, live = None))]
 #[allow(clippy::too_many_arguments, reason = "keywords of Python")]
 pub fn run(
     py: Python<'_>,
@@ -78,6 +86,7 @@ pub fn run(
     folder: Option<PathBuf>,
     progress: bool,
     stop: Option<&StopSignal>,
+    live: Option<String>,
 ) -> PyResult<Run> {
     let _call = process::enter(py)?;
     let name = scenario.to_string_lossy().into_owned();
@@ -97,6 +106,8 @@ pub fn run(
     let (device, stop) = (device.open(py)?, stop_flag(stop));
     // The loop runs on threads of its own.
     let finished = LongWork::new(py, progress)?.finish(py, move |interrupt| {
+        let shown = live.map(|address| show(&address, scenario.run.clock));
+        let shown = shown.transpose().or_raise()?;
         let body = build_body(&scenario).or_raise()?;
         let recipe = brain_recipe(&scenario, body.spec()).or_raise()?;
         let device = device
@@ -118,6 +129,10 @@ pub fn run(
             .map(|runs| RunFolder::create(&runs, &scenario, &mut closed_loop))
             .transpose()
             .or_raise()?;
+        let controls = shown.as_ref().map(|(live, _)| live.controls());
+        if let Some((live, _)) = &shown {
+            show_loop(&scenario, &mut closed_loop, live).or_raise()?;
+        }
         let mut recording = Recording {
             periods: Periods::default(),
             folder,
@@ -127,8 +142,12 @@ pub fn run(
             .real_time
             .run(|| {
                 let interrupt = RefCell::new(&mut *interrupt);
-                let mut clock = PolledClock::start(scenario.run.clock, &interrupt);
+                let clock = PolledClock::start(scenario.run.clock, &interrupt);
+                let mut clock = clock.at_pace(controls);
                 closed_loop.run(&mut clock, &mut recording, &mut |done| {
+                    if controls.is_some_and(Controls::is_stopped) {
+                        stop.store(true, Ordering::Relaxed);
+                    }
                     if stop.load(Ordering::Relaxed) {
                         return ControlFlow::Break(());
                     }
@@ -136,11 +155,16 @@ pub fn run(
                 })
             })
             .or_raise()?;
+        let folder = recording.folder.as_ref().map(RunFolder::complete_path);
+        let folder = folder.unwrap_or(Path::new("")).to_owned();
+        let summary = RunSummary::new(&scenario, &outcome, granted, 0, &folder);
+        if let Some((live, server)) = shown {
+            live.end(&summary, &outcome.receipt).or_raise()?;
+            server.close(END);
+        }
         let path = match recording.folder {
             None => None,
             Some(mut folder) => {
-                let summary =
-                    RunSummary::new(&scenario, &outcome, granted, 0, folder.complete_path());
                 folder.write(&outcome, &summary).or_raise()?;
                 Some(folder.complete().or_raise()?)
             }
@@ -154,6 +178,17 @@ pub fn run(
         })
     })?;
     run_of(py, finished)
+}
+
+/// Begins to show a run at an address.
+fn show(address: &str, clock: ClockKind) -> tectum::Result<(Live, LiveServer)> {
+    let live = Live::new(clock);
+    let settings = LiveSettings {
+        token: Token::find(None)?,
+        ..LiveSettings::new(Address::parse_http(address)?)
+    };
+    let server = LiveServer::start(&live, &settings)?;
+    Ok((live, server))
 }
 
 /// The exception of an error in a text that was made from keywords, without the line in that text.

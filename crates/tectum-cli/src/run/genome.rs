@@ -12,9 +12,12 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use serde::Serialize;
+use serde_json::json;
 use tectum::route::Choice;
 use tectum::snapshot::Snapshot;
-use tectum::{Receipt, Result};
+use tectum::{Error, Receipt, Result};
+use tectum_control::clock::ClockKind;
+use tectum_control::live::About;
 use tectum_spiking::genome::{AreaRole, Genome};
 use tectum_spiking::{
     ConnectedNetwork, MemoryReport, PlasticSynapse, Simulation, SimulationOptions, SpikeCounts,
@@ -23,6 +26,7 @@ use tectum_spiking::{
 
 use self::observe::{ObserveArgs, Observer};
 use super::RunArgs;
+use super::live::Shown;
 use crate::count::counted;
 use crate::file_ending::FileEnding;
 use crate::interrupt::Interrupt;
@@ -162,6 +166,7 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
     ]
     .concat();
     let inputs = args.receipt.inputs(args.json, || Ok(read))?;
+    let shown = args.live.begin(ClockKind::Sim)?;
     let (
         genome,
         ConnectedNetwork {
@@ -218,13 +223,18 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         (&*network, memories.as_slice()),
         first.bursts..end.max(first.bursts),
     )?;
+    let interrupt = Interrupt::watch()?;
+    if let Some(shown) = &shown {
+        show(shown, &genome, &simulation, end)?;
+        observer = observer.with_page(&shown.live, &genome, &interrupt);
+    }
     let start = Instant::now();
     let advanced = advance(
         &mut simulation,
         &stimulus,
         &mut observer,
         end,
-        (&args.genome, &Interrupt::watch()?),
+        (&args.genome, &interrupt),
     );
     let seconds = start.elapsed().as_secs_f64();
     // Observations before a failure are saved too.
@@ -285,14 +295,34 @@ pub fn run(path: &Path, args: &RunArgs) -> Result<()> {
         },
     };
     table::report(&text(path, &report, &genome, &notes), args.json)?;
-    match (
+    let printed = match (
         args.json,
         messages::is_quiet() && report.receipt.device.executes(),
     ) {
         (true, _) => print_json(&report),
         (false, true) => print(&result(&report)),
         (false, false) => Ok(()),
-    }
+    };
+    shown.map_or(Ok(()), |shown| {
+        shown.end(&report, &report.receipt, &interrupt)
+    })?;
+    printed
+}
+
+/// Describes the run to those who watch.
+fn show(shown: &Shown, genome: &Genome, simulation: &Simulation, end: u32) -> Result<()> {
+    let session = simulation.session();
+    let receipt = serde_json::to_value(session.receipt())
+        .map_err(|source| Error::data("--live: the receipt").with_source(source))?;
+    shown.live.set_device(session.device());
+    shown.live.set_about(About {
+        title: genome.title().to_owned(),
+        workload: json!({ "genome": genome.title() }),
+        steps: Some(end.into()),
+        receipt,
+        summary: None,
+    });
+    Ok(())
 }
 
 /// The result of a run in two lines.
@@ -404,7 +434,8 @@ fn advance(
         },
         Instant::now(),
     );
-    while simulation.counts().bursts < end && !interrupt.is_raised() {
+    let mut is_stopped = false;
+    while simulation.counts().bursts < end && !interrupt.is_raised() && !is_stopped {
         let done = simulation.counts().bursts;
         let until = args.every.map_or(end, |every| {
             (done / every + 1).saturating_mul(every).min(end)
@@ -424,11 +455,19 @@ fn advance(
                 interrupt.flow()
             }
         };
-        if stimulus.is_none() {
+        let is_at_once = stimulus.is_none() && !observer.has_page();
+        if is_at_once {
             observer.run(simulation, until - done, &mut watch)?;
         }
-        while !stimulus.is_none() && simulation.counts().bursts < until {
-            simulation.stimulate(&stimulus.of(simulation.counts().bursts + 1))?;
+        while !is_at_once && simulation.counts().bursts < until {
+            let burst = simulation.counts().bursts;
+            is_stopped = observer.wait(burst);
+            if is_stopped || interrupt.is_raised() {
+                break;
+            }
+            if !stimulus.is_none() {
+                simulation.stimulate(&stimulus.of(burst + 1))?;
+            }
             if watch(observer.run(simulation, 1, &mut |_| ControlFlow::Continue(()))?).is_break() {
                 break;
             }

@@ -4,11 +4,10 @@
 use std::sync::mpsc::{Receiver, TryRecvError, channel};
 use std::time::Instant;
 
-use tectum::{
-    Device, Error, ErrorKind, LatencyHistogram, LaunchTime, Recovery, Result, RunStats, Session,
-};
+use tectum::{Device, Error, ErrorKind, LatencyHistogram, LaunchTime, Recovery, Result, RunStats};
 
 use super::injection::BrainFaults;
+use super::journal::Journal;
 use crate::body::BodySpec;
 use crate::body::link::LinkState;
 use crate::brain::{Brain, Rebuild};
@@ -36,7 +35,7 @@ pub(super) trait Controller: Send {
         failure: Failure,
         tick: u64,
         safe_ticks: u64,
-        session: &mut Session,
+        session: &mut Journal,
     ) -> Result<()>;
 
     /// Follows a period that has passed.
@@ -78,7 +77,7 @@ pub(super) struct Period<'a> {
     pub link: Option<LinkState>,
     pub action: &'a mut [f32],
     pub clock: &'a mut dyn Clock,
-    pub session: &'a mut Session,
+    pub session: &'a mut Journal,
 }
 
 /// A period that has passed.
@@ -398,7 +397,7 @@ impl Recovering {
     /// Whether a brain can answer `tick`. Under a real clock the loop does not wait for a brain
     /// that is being built; under another clock time does not advance, and waiting makes the run
     /// repeatable.
-    fn poll_rebuild(&mut self, tick: u64, is_real: bool, session: &mut Session) -> Result<bool> {
+    fn poll_rebuild(&mut self, tick: u64, is_real: bool, session: &mut Journal) -> Result<bool> {
         if matches!(self.brain_state, BrainState::Empty) {
             self.open
                 .iter_mut()
@@ -546,7 +545,7 @@ impl Recovering {
         failure: Failure,
         tick: u64,
         safe_ticks: u64,
-        session: &mut Session,
+        session: &mut Journal,
     ) -> Result<()> {
         let Failure { cause, is_injected } = failure;
         let reason = cause.reason();
@@ -640,7 +639,7 @@ impl Recovering {
     }
 
     /// Closes a recovery that the end of the run interrupted.
-    pub(super) fn close(&mut self, ticks: u64, session: &mut Session) {
+    pub(super) fn close(&mut self, ticks: u64, session: &mut Journal) {
         if let Some(mut recovery) = self.open.take() {
             recovery.ticks_lost = ticks.saturating_sub(recovery.snapshot_tick);
             session.recovered(recovery);
@@ -672,7 +671,7 @@ impl Controller for Recovering {
         failure: Failure,
         tick: u64,
         safe_ticks: u64,
-        session: &mut Session,
+        session: &mut Journal,
     ) -> Result<()> {
         match self.brain_state {
             // The rebuilding failed.

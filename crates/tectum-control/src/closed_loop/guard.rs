@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use std::f64::consts::TAU;
 
 use serde::Serialize;
-use tectum::{Error, Result, Session};
+use tectum::{Error, Result};
 
 use super::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
+use super::journal::Journal;
 use super::stand_in::Backed;
 use super::stop_switch::StopSwitch;
 use crate::body::link::LinkState;
@@ -107,7 +108,7 @@ impl Controller for Guarded {
         failure: Failure,
         tick: u64,
         safe_ticks: u64,
-        session: &mut Session,
+        session: &mut Journal,
     ) -> Result<()> {
         self.inner.settle(failure, tick, safe_ticks, session)
     }

@@ -1,9 +1,10 @@
 //! A stand-in around a brain: it follows every period, and answers where the brain cannot.
 
+use tectum::Result;
 use tectum::snapshot::Snapshot;
-use tectum::{Result, Session};
 
 use super::controller::{Answer, Controller, Failure, Passed, Period, Recovering, Source};
+use super::journal::Journal;
 use crate::brain::StandIn;
 
 /// A controller with a stand-in.
@@ -51,7 +52,7 @@ impl Controller for Backed {
         failure: Failure,
         tick: u64,
         safe_ticks: u64,
-        session: &mut Session,
+        session: &mut Journal,
     ) -> Result<()> {
         self.inner
             .settle(failure, tick, safe_ticks, session)

@@ -3,7 +3,7 @@
 use serde::Serialize;
 use tectum::Result;
 
-use crate::body::ChannelHead;
+use crate::body::StatedChannel;
 use crate::document::{Key, Section};
 use crate::recording::fields::{FieldRequest, Stamp};
 
@@ -60,7 +60,7 @@ pub(super) struct Keys {
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub(super) struct ChannelKeys {
     #[serde(flatten)]
-    pub stated: ChannelHead,
+    pub stated: StatedChannel,
     pub topic: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub field: Option<String>,
@@ -76,9 +76,9 @@ impl ChannelKeys {
         }
     }
 
-    fn read(channel: &mut Section<'_, '_>) -> Result<Self> {
-        let absent = ["`1`", "that of the recording"];
-        let stated = ChannelHead::read(channel, absent)?;
+    fn read(channel: &mut Section<'_, '_>, kind: &str) -> Result<Self> {
+        let absent = ["`1`", "that of the recording", "false"];
+        let stated = StatedChannel::read(channel, kind, absent)?;
         let topic = Key::new("topic", "topic of the messages");
         let topic = channel.required(topic)?.value.to_owned();
         let field = Key::new(
@@ -134,11 +134,11 @@ impl Keys {
             }
             let mut channels = Vec::with_capacity(found.len());
             for mut channel in found {
-                channels.push(ChannelKeys::read(&mut channel)?);
+                channels.push(ChannelKeys::read(&mut channel, kind)?);
                 channel.finish()?;
             }
             let names = channels.iter().map(|channel| channel.stated.name.as_str());
-            ChannelHead::check_names(kind, names).map_err(|error| section.fault(error))?;
+            StatedChannel::check_names(kind, names).map_err(|error| section.fault(error))?;
             Ok(channels)
         };
         let (observation, action) = (channels("observation")?, channels("action")?);

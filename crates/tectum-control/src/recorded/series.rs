@@ -3,7 +3,7 @@
 use tectum::{Error, Result};
 
 use super::ChannelReport;
-use crate::body::ChannelHead;
+use crate::body::StatedChannel;
 use crate::message::{Array, ElementType};
 use crate::recording::fields::Reading;
 
@@ -180,7 +180,7 @@ impl Series {
     }
 
     /// The bounds that a scenario states, or those of the recording.
-    pub fn range(&self, stated: &ChannelHead) -> [f32; 2] {
+    pub fn range(&self, stated: &StatedChannel) -> [f32; 2] {
         let elements: &mut dyn Iterator<Item = f32> = match &self.values {
             Values::None => &mut std::iter::empty(),
             Values::Numbers(numbers) => &mut numbers.iter().copied(),

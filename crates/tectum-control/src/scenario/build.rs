@@ -2,8 +2,9 @@
 
 use std::time::{Duration, Instant};
 
+use serde_json::json;
 use tectum::route::{self, Choice};
-use tectum::{Device, Result, Watch, WorkProgress};
+use tectum::{Device, Error, Result, Watch, WorkProgress};
 use toml::{Table, Value};
 
 use super::{BrainSpec, Scenario};
@@ -14,6 +15,7 @@ use crate::body::task::Task;
 use crate::body::{self, Body, BodySpec, Family, Start};
 use crate::brain::{Brain, BrainContext, DeviceRecipe, Recipe, StandIn};
 use crate::closed_loop::ClosedLoop;
+use crate::live::{About, Live};
 use crate::recorded;
 
 /// Makes the plant of a scenario, at the start of its seed. Where the brain states a stage between
@@ -124,6 +126,27 @@ pub fn build_stand_in(scenario: &Scenario, plant: &dyn Body) -> Result<Option<Bo
     brain
         .map(|brain| brain.stand_in(&context(scenario, plant.spec())))
         .transpose()
+}
+
+/// Describes the loop of a scenario to those who watch it.
+///
+/// # Errors
+/// As [`build_body`], for the instance that is drawn.
+pub fn show_loop(scenario: &Scenario, closed_loop: &mut ClosedLoop, live: &Live) -> Result<()> {
+    let (body, brain) = (&scenario.body.name, scenario.brain.name());
+    // A body of this crate draws itself; a second instance of a machine or a simulator is none.
+    let is_built_in = body::BODIES.iter().any(|known| known.name == *body);
+    let drawn = is_built_in.then(|| build_body(scenario)).transpose()?;
+    closed_loop.show(live, drawn);
+    let failed = |source| Error::data("receipt: cannot be encoded").with_source(source);
+    live.set_about(About {
+        title: format!("{}: {brain} on {body}", scenario.name),
+        workload: json!({ "body": body, "brain": brain }),
+        steps: Some(closed_loop.ticks()),
+        receipt: serde_json::to_value(closed_loop.receipt()).map_err(failed)?,
+        summary: None,
+    });
+    Ok(())
 }
 
 /// Puts the parts of a scenario together: body, brain, task and stand-in. Training happens here.

@@ -57,7 +57,7 @@ topic = "/camera/image"
 type = "sensor_msgs/msg/Image"
 field = "data"
 shape = [48, 64, 3]
-dtype = "|u1"
+dtype = "uint8"
 unit = ""
 low = 0
 high = 255
@@ -186,10 +186,10 @@ pub(super) fn read_channel(
         let sizes = shape.into_iter().map(|size| Value::from(size as i64));
         keys.insert("shape".to_owned(), Value::Array(sizes.collect()));
     }
-    let codes = ELEMENTS.map(|element| (element.code().0, element));
-    let element = Key::new("dtype", "type of the elements of an array").or("\"<f4\"");
-    if let Some(element) = section.choice(element, &codes)? {
-        keys.insert("dtype".to_owned(), element.code().0.into());
+    let names = ELEMENTS.map(|element| (element.name(), element));
+    let element = Key::new("dtype", "type of the elements of an array").or("\"float32\"");
+    if let Some(element) = section.choice(element, &names)? {
+        keys.insert("dtype".to_owned(), element.name().into());
     }
     Ok(())
 }
@@ -201,6 +201,28 @@ const ELEMENTS: [ElementType; 4] = [
     ElementType::I8,
     ElementType::Bool,
 ];
+
+/// The body with the shapes and elements of channels that are arrays.
+fn with_arrays(mut body: BodySpec, keys: &Table) -> BodySpec {
+    let channels = keys.get("observation").and_then(Value::as_array);
+    for (own, channel) in body
+        .observation
+        .iter_mut()
+        .zip(channels.into_iter().flatten())
+    {
+        let sizes = channel.get("shape").and_then(Value::as_array);
+        let sizes = sizes.into_iter().flatten().filter_map(Value::as_integer);
+        let name = channel.get("dtype").and_then(Value::as_str);
+        let element = ELEMENTS
+            .into_iter()
+            .find(|element| Some(element.name()) == name);
+        *own = own.clone().array(
+            sizes.map(|size| size as usize).collect::<Vec<_>>(),
+            element.unwrap_or(ElementType::F32),
+        );
+    }
+    body
+}
 
 /// The node of a scenario, from the name of the body and the keys.
 ///
@@ -224,6 +246,8 @@ pub(super) fn settings(name: &str, keys: &Table, body: BodySpec) -> Result<Ros2S
         };
         channels.map(field).collect()
     };
+    let body = with_arrays(body, keys);
+    body.check()?;
     let new = Ros2Settings::new(Address::parse_zenoh(address)?, body);
     let domain = keys.get("domain").and_then(Value::as_integer);
     Ok(Ros2Settings {

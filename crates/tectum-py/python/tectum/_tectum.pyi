@@ -2267,12 +2267,13 @@ def repeat(folder: str | PathLike[str], *, device: Device | str | None = None, p
     True
     """
 
-def run(scenario: str | PathLike[str], *, device: Device | str = ..., clock: Literal["real", "sim"] | None = None, seconds: float | None = None, seed: int | None = None, brain: str | None = None, folder: str | PathLike[str] | None = None, progress: bool = False, stop: StopSignal | None = None) -> Run:
+def run(scenario: str | PathLike[str], *, device: Device | str = ..., clock: Literal["real", "sim"] | None = None, seconds: float | None = None, seed: int | None = None, brain: str | None = None, folder: str | PathLike[str] | None = None, progress: bool = False, stop: StopSignal | None = None, live: str | None = None) -> Run:
     """
     Runs a scenario: a built-in name, or the path of a `.toml` file.
 
     `device` is "auto" or a device; the other settings replace those of the scenario. `folder` is a directory in which the run gets a folder with receipt,
-    summary, recording and snapshot, as from the command `tectum run`. With `progress`, tqdm shows training and the run.
+    summary, recording and snapshot, as from the command `tectum run`. With `progress`, tqdm shows training and the run. `live` is the address of a page that
+    shows the run while it happens, "HOST:PORT" or a port of this machine (docs/watch.md); other machines need the token in the variable TECTUM_TOKEN.
 
     Raises ValueError for an unknown name, DataError naming file and line, KeyboardInterrupt on Ctrl-C.
 

@@ -1,13 +1,15 @@
-//! Watching a genome's run: the live raster, pictures, a recording. Without a viewer, nothing is
+//! Watching a genome's run: the live raster, a page, pictures, a recording. Without a viewer, nothing is
 //! read from the device.
 
 use std::io::{BufWriter, IsTerminal};
 use std::ops::{ControlFlow, Range};
 use std::path::{Path, PathBuf};
+use std::time::Instant;
 
 use clap::Args;
 use tectum::file::PartialFile;
 use tectum::{Error, Result};
+use tectum_control::live::{FiringsFeed, Live, Pace};
 use tectum_control::recording::SpikeRecorder;
 use tectum_spiking::genome::Genome;
 use tectum_spiking::{Network, Simulation, SpikeCounts};
@@ -16,6 +18,7 @@ use super::plot::Pictures;
 use super::raster::LiveRaster;
 use super::spikes::SpikeFile;
 use crate::file_ending::{FileEnding, PictureFolder};
+use crate::interrupt::Interrupt;
 use crate::run::RunArgs;
 
 /// Options for observing a genome.
@@ -59,9 +62,28 @@ pub struct Observer {
     areas: Vec<Range<u32>>,
     firings: Vec<u32>,
     raster: Option<LiveRaster>,
+    page: Option<Page>,
     pictures: Option<(PathBuf, Pictures)>,
     recording: Option<Recording>,
     spikes: Option<SpikeFile>,
+}
+
+/// What those who watch see, and the pace that they set.
+struct Page {
+    live: Live,
+    feed: FiringsFeed,
+    pace: Pace,
+    interrupt: Interrupt,
+}
+
+impl Page {
+    /// Waits until a burst may begin; whether those who watch have stopped the run.
+    fn wait(&mut self, burst: u32) -> bool {
+        let interrupt = &self.interrupt;
+        let time_ns = self.feed.time_ns(burst);
+        self.pace.wait(time_ns, &|| interrupt.is_raised());
+        self.live.controls().is_stopped()
+    }
 }
 
 /// A recording in progress. It gets its name when it is complete; a killed run leaves the partial
@@ -102,6 +124,7 @@ impl Observer {
                 .collect(),
             firings: vec![0; genome.areas().len()],
             raster: is_looked_at.then(|| LiveRaster::new(genome)),
+            page: None,
             pictures: plot.clone().map(|folder| {
                 (
                     folder,
@@ -117,6 +140,31 @@ impl Observer {
                 .map(|path| SpikeFile::new(path, genome, network, memories))
                 .transpose()?,
         })
+    }
+
+    /// Also shows the run to those who watch.
+    #[must_use]
+    pub fn with_page(self, live: &Live, genome: &Genome, interrupt: &Interrupt) -> Self {
+        let page = Page {
+            live: live.clone(),
+            feed: FiringsFeed::new(live, genome),
+            pace: Pace::new(live.controls().clone()),
+            interrupt: interrupt.clone(),
+        };
+        Self {
+            page: Some(page),
+            ..self
+        }
+    }
+
+    /// Whether a page shows the run, so that each burst may have to wait.
+    pub fn has_page(&self) -> bool {
+        self.page.is_some()
+    }
+
+    /// Waits until the next burst may begin; whether those who watch have stopped the run.
+    pub fn wait(&mut self, burst: u32) -> bool {
+        self.page.as_mut().is_some_and(|page| page.wait(burst))
     }
 
     /// Whether it draws on the terminal while the genome runs.
@@ -136,6 +184,7 @@ impl Observer {
         watch: &mut dyn FnMut(SpikeCounts) -> ControlFlow<()>,
     ) -> Result<SpikeCounts> {
         if self.raster.is_none()
+            && self.page.is_none()
             && self.pictures.is_none()
             && self.recording.is_none()
             && self.spikes.is_none()
@@ -143,8 +192,14 @@ impl Observer {
             return simulation.run_watched(bursts, watch);
         }
         for _ in 0..bursts {
+            let start = Instant::now();
             simulation.run(1)?;
-            self.watch(simulation.counts().bursts, &simulation.fired()?)?;
+            let fired = simulation.fired()?;
+            if let Some(page) = &mut self.page {
+                let duration_ns = start.elapsed().as_nanos() as u64;
+                page.feed.write(&fired, simulation.counts(), duration_ns);
+            }
+            self.watch(simulation.counts().bursts, &fired)?;
             if watch(simulation.counts()).is_break() {
                 break;
             }
