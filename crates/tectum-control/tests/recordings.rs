@@ -541,7 +541,7 @@ fn a_recording_that_ends_anywhere_or_is_changed_is_refused_or_read_and_nothing_e
                 Err(error) => assert!(error.to_string().contains("not a"), "{file} {end}: {error}"),
             }
         }
-        for _ in 0..400 {
+        for _ in 0..150 {
             let mut bytes = whole.clone();
             for _ in 0..1 + next(3) {
                 let place = next(bytes.len());
@@ -560,5 +560,5 @@ fn a_recording_that_ends_anywhere_or_is_changed_is_refused_or_read_and_nothing_e
             }
         }
     }
-    assert!(read > 100 && refused > 100, "{read} {refused}");
+    assert!(read > 30 && refused > 30, "{read} {refused}");
 }

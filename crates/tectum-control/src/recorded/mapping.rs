@@ -1,5 +1,6 @@
 //! From the messages of a file to the periods of a body.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::BufReader;
@@ -122,13 +123,13 @@ impl<'k> Mapping<'k> {
             return Ok(());
         };
         let clock = self.keys.clock.unwrap_or_default();
-        if !self.readers.contains_key(&message.id) {
-            let (channel, schema) = (message.channel, message.schema);
-            let reader = FieldReader::new(channel, schema, &topic.requests, clock.stamp())?;
-            self.readers.insert(message.id, reader);
-        }
-        let Some(reader) = self.readers.get_mut(&message.id) else {
-            return Ok(());
+        let reader = match self.readers.entry(message.id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(new) => {
+                let (channel, schema) = (message.channel, message.schema);
+                let reader = FieldReader::new(channel, schema, &topic.requests, clock.stamp())?;
+                new.insert(reader)
+            }
         };
         let stamp_ns = reader.read(message.data, &mut self.readings)?;
         let time_ns = match clock {
