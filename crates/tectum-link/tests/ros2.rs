@@ -22,7 +22,7 @@ use tectum_control::message::ElementType;
 use tectum_control::ros::Definition;
 use tectum_link::{Address, LinkSettings, Reach, RemoteBody, Ros2Field, Ros2Settings, Token};
 
-use crate::real_time::{DT_S, SAFE, check_counts, run_loop};
+use crate::real_time::{ACTION, DT_S, SAFE, check_counts, run_loop};
 
 const JOINTS: &str = "sensor_msgs/msg/JointState";
 const COMMANDS: &str = "std_msgs/msg/Float64MultiArray";
@@ -343,7 +343,7 @@ fn a_robot_that_stops_for_two_seconds_gets_its_safe_action_until_it_is_armed() {
             200 => robot.order(&json!({"do": "arm", "data": true, "topic": "/tectum/arm"})),
             _ => {}
         },
-        |_| {},
+        |_| ACTION,
     );
     let received = robot.received();
     let link = check_counts(&outcome, &periods, &[], 250);
@@ -389,7 +389,7 @@ fn broken_messages_are_counted_and_not_used() {
                 robot.order(&json!({"do": "garbage", "count": 20}));
             }
         },
-        |_| {},
+        |_| ACTION,
     );
     let link = check_counts(&outcome, &periods, &[], 100);
     let count = link.counts.unreadable_messages;
@@ -427,7 +427,7 @@ fn a_robot_with_humble_has_no_hashes() {
         has_type_hashes: false,
         ..hip(&robot.address)
     };
-    let (outcome, periods) = run_loop(robot.open(settings), 50, &mut |_| {}, |_| {});
+    let (outcome, periods) = run_loop(robot.open(settings), 50, &mut |_| {}, |_| ACTION);
     let link = check_counts(&outcome, &periods, &[], 50);
     assert!(link.fresh_periods > 0);
     let received = robot.received();
@@ -512,7 +512,7 @@ fn a_robot_has_one_writer() {
             150 => robot.order(&json!({"do": "arm", "data": true, "topic": "/tectum/arm"})),
             _ => {}
         },
-        |_| {},
+        |_| ACTION,
     );
     let received = robot.received();
     let link = check_counts(&outcome, &periods, &[], 200);
