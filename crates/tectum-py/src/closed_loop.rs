@@ -17,6 +17,7 @@ use tectum_control::clock::{Clock, ClockKind};
 use tectum_control::closed_loop::{
     ClosedLoop, End, LoopSettings, Outcome, Progress, Sink, TickRecord,
 };
+use tectum_control::live::{Controls, Pace};
 
 use crate::body::{BodySpec, Lent, NativeBody, PythonBody, Raised, spec_of};
 use crate::brain::{NativeBrain, PythonBrain};
