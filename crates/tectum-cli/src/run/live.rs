@@ -37,12 +37,10 @@ pub struct LiveArgs {
     live_paused: bool,
     /// Keeps the page after the end of the run until Ctrl-C.
     #[arg(long, requires = "live")]
-    #[cfg_attr(not(feature = "link"), expect(dead_code, reason = "nothing is served"))]
     live_keep: bool,
     /// The file with the token that viewers must show; else the variable TECTUM_TOKEN, if it is
     /// set.
     #[arg(long, value_name = "FILE", requires = "live")]
-    #[cfg_attr(not(feature = "link"), expect(dead_code, reason = "nothing is served"))]
     token_file: Option<PathBuf>,
 }
 
