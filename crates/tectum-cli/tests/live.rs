@@ -18,8 +18,13 @@ struct Shown {
 
 impl Shown {
     fn start(place: &Path, arguments: &[&str]) -> Self {
+        Self::with_token(place, arguments, None)
+    }
+
+    fn with_token(place: &Path, arguments: &[&str], token: Option<&str>) -> Self {
         let mut child = Command::new(env!("CARGO_BIN_EXE_tectum"))
             .current_dir(place)
+            .envs(token.map(|token| ("TECTUM_TOKEN", token)))
             .arg("run")
             .args(arguments)
             .args(["--live", "127.0.0.1:0", "--json"])
@@ -243,6 +248,25 @@ fn programs_read_the_metrics_and_the_summary_of_a_run() {
     ] {
         assert!(families.lines().any(|line| line == family), "{families}");
     }
+}
+
+#[test]
+fn the_page_asks_for_the_token_of_a_run() {
+    let (Some(browser), Some(python)) = (chromium(), python("websockets")) else {
+        println!("skipped: chromium or python with websockets is absent: tokens of the page");
+        return;
+    };
+    let place = tempfile::tempdir().expect("a folder");
+    let arguments = "pendulum --brain lqr --clock sim --seconds 5 --live-paused";
+    let arguments: Vec<&str> = arguments.split(' ').collect();
+    let shown = Shown::with_token(place.path(), &arguments, Some("secret"));
+    let output = Command::new(python)
+        .arg(Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/page/unlock.py"))
+        .args([&browser, &shown.address, "secret"])
+        .output()
+        .expect("an interpreter");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
 }
 
 #[test]

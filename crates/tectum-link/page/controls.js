@@ -42,7 +42,7 @@ export class Controls {
 
   /** The token, from the user. */
   ask() {
-    $("ask").showModal();
+    if (!$("ask").open) $("ask").showModal();
   }
 
   #steer() {

@@ -26,10 +26,10 @@ const POLL: Duration = Duration::from_millis(20);
 /// What a run shows of itself.
 #[derive(Args)]
 pub struct LiveArgs {
-    /// Shows the run while it happens: a page, metrics and Foxglove's protocol at HOST:PORT, or at
-    /// a port of this machine.
+    /// Shows the run while it happens, on a page at HOST:PORT or at a port of this machine.
     ///
-    /// An address that other machines reach needs a token; docs/watch.md has the details.
+    /// The port also has metrics and Foxglove's protocol. An address that other machines reach
+    /// needs a token; docs/watch.md has the details.
     #[arg(long, value_name = "ADDRESS")]
     live: Option<String>,
     /// Waits before the first step until a viewer continues; under a simulated clock.
@@ -37,12 +37,10 @@ pub struct LiveArgs {
     live_paused: bool,
     /// Keeps the page after the end of the run until Ctrl-C.
     #[arg(long, requires = "live")]
-    #[cfg_attr(not(feature = "link"), expect(dead_code, reason = "nothing is served"))]
     live_keep: bool,
     /// The file with the token that viewers must show; else the variable TECTUM_TOKEN, if it is
     /// set.
     #[arg(long, value_name = "FILE", requires = "live")]
-    #[cfg_attr(not(feature = "link"), expect(dead_code, reason = "nothing is served"))]
     token_file: Option<PathBuf>,
 }
 
