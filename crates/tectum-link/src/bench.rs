@@ -77,7 +77,7 @@ struct Answers {
 }
 
 enum ServerOfAnswers {
-    Own { _server: Server },
+    Own { _server: Box<Server> },
     Process(Child),
 }
 
@@ -101,7 +101,12 @@ impl Answers {
         settings.max_rate = u32::MAX;
         let server = Server::start(served, &settings)?;
         let address = server.address().clone();
-        Self::connect(&address, ServerOfAnswers::Own { _server: server })
+        Self::connect(
+            &address,
+            ServerOfAnswers::Own {
+                _server: Box::new(server),
+            },
+        )
     }
 
     /// A policy of zeros on openpi's own server.
