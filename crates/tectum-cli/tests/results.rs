@@ -845,6 +845,7 @@ fn each_sample_is_written_once_and_is_read_by_its_command() {
     let known = [
         "sample-genome",
         "sample-recording",
+        "ros-recording",
         "cart-pole-policy",
         "recurrent-policy",
         "locomotion-policy",
