@@ -14,11 +14,10 @@ use crate::messages;
 use crate::table::{print_json, report, short};
 use crate::workload::Workload;
 
-/// Records what a body observes: `tectum run` with the brain `safe`, which gives the body's safe
-/// action at every tick.
+/// Records what a body observes while it gets its safe action.
 ///
-/// For a machine that is moved by hand or by its own controller. The run folder is that of any run:
-/// `tectum replay` and `tectum train` read it.
+/// It is `tectum run` with the brain `safe`, for a machine that is moved by hand or by its own
+/// controller. The run folder is that of any run: `tectum replay` and `tectum train` read it.
 #[derive(Args)]
 pub struct RecordArgs {
     /// A scenario, of which the brain is replaced, or a body by its name or address.

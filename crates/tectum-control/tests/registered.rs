@@ -523,7 +523,7 @@ fn mistakes_of_registered_names_are_reported_with_line() {
         (
             "tau_s = 0.4",
             "tau = 0.4",
-            "s.toml:3: unknown key \"tau\"; known: name, start, tau_s, disturbances",
+            "s.toml:3: unknown key \"tau\"; known: name, start, disturbances, tau_s",
         ),
         (
             "tau_s = 0.4",

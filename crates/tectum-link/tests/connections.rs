@@ -2,6 +2,7 @@
 //! no memory. A process of its own: it measures its memory.
 
 use std::net::TcpStream;
+use std::sync::{Mutex, PoisonError};
 
 use tectum::Device;
 use tectum_control::body::body;
@@ -47,8 +48,12 @@ fn open_and_drop(server: &Server, count: usize) {
     }
 }
 
+/// One test at a time measures the memory of the process.
+static MEASURES: Mutex<()> = Mutex::new(());
+
 #[test]
 fn a_thousand_connections_leave_memory_flat() {
+    let _alone = MEASURES.lock().unwrap_or_else(PoisonError::into_inner);
     if !cfg!(target_os = "linux") {
         println!("skipped: /proc is absent: the memory of connections");
         return;
@@ -102,6 +107,7 @@ fn read_frames(server: &LiveServer, count: usize) -> usize {
 
 #[test]
 fn a_hundred_stalled_viewers_leave_steps_and_memory_unchanged() {
+    let _alone = MEASURES.lock().unwrap_or_else(PoisonError::into_inner);
     const SERIES: usize = 100;
     const VIEWERS: usize = 100;
     const STEPS: u64 = 40_000;
