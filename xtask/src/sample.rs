@@ -13,6 +13,48 @@ pub const PARTS: usize = 4;
 pub const SLOW_TESTS: &[(&str, &str)] = &[
     (
         "tectum-control",
+        "lqr::a_planner_swings_up_and_holds_what_the_regulator_does",
+    ),
+    (
+        "tectum-spiking",
+        "tests::learnt::a_weight_of_1_lives_by_the_rule_of_the_older_engine",
+    ),
+    (
+        "tectum-cli",
+        "command_line::the_main_job_balances_on_vulkan_with_one_transfer_each_way",
+    ),
+    (
+        "tectum-spiking",
+        "tests::learning_networks_on_devices_do_as_the_naive_engine_says",
+    ),
+    (
+        "tectum-programs",
+        "lower::tests::library::every_device_is_right_at_every_size",
+    ),
+    (
+        "tectum-control",
+        "equations::a_plan_over_equations_agrees_between_devices_and_continues_from_a_snapshot",
+    ),
+    (
+        "tectum-spiking",
+        "tests::device_networks_fire_as_the_naive_engine_says",
+    ),
+    (
+        "tectum-transformer",
+        "tests::a_text_has_one_vector_in_any_batch",
+    ),
+    (
+        "tectum-field",
+        "tests::agreement::every_boundary_and_shape_agrees_with_float64",
+    ),
+    ("tectum-field", "tests::a_snapshot_goes_on_exactly"),
+    ("tectum-cli", "live::the_page_of_a_genome_shows_its_firings"),
+    (
+        "tectum-cli",
+        "bench::a_speedup_compares_two_records_row_by_row",
+    ),
+    (
+        "tectum-control",
         "learning::a_thousand_steps_of_the_body_teach_it_to_within_10_of_the_optimum",
     ),
     (

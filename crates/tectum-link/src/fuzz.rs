@@ -41,6 +41,7 @@ const WORDS: &[&str] = &[
     "error",
     "\u{81}\u{a4}",
     "arm",
+    "commands",
     "ROBO",
     "\r\n",
     "heart_beat",

@@ -108,7 +108,7 @@ struct State {
     sent: VecDeque<(u64, u64)>,
     network_ns: Option<u64>,
     is_armed: bool,
-    /// Commands that the loop has not taken, by name: the last value of each.
+    /// Commands that wait for the loop, by name: the last value of each.
     commands: BTreeMap<String, Option<f64>>,
     counts: LinkCounts,
 }
@@ -398,7 +398,10 @@ impl Mailbox {
 
 impl State {
     /// Takes the commands of a message: a number, or nothing for the command's own schedule.
-    fn command(&mut self, all: &Message) {
+    fn command(&mut self, message: &Message) {
+        let Some(all) = message.map("commands") else {
+            return;
+        };
         for name in all.names() {
             let value = all.number(name);
             let is_readable = value.is_some_and(f64::is_finite) || all.is_nil(name);
@@ -541,26 +544,30 @@ impl Mailbox {
     pub fn accept(&self, message: Message, now_ns: u64) {
         let mut state = self.lock();
         let number = message.sequence();
-        let commands = message.map("commands");
-        commands.into_iter().for_each(|all| state.command(&all));
         match (state.pace, message.kind()) {
             (_, "arm") => state.is_armed = true,
-            (_, "commands") => {}
             (_, "error") => {
                 let text = message.text("message").unwrap_or("an error without a text");
                 state.failure = Some(text.to_owned());
             }
+            (Pace::Lockstep, "commands") => state.command(&message),
             (Pace::Lockstep, _) if number == Some(state.sequence) && state.received != number => {
                 state.received = number;
+                state.command(&message);
                 state.reply = Some(message);
             }
-            (Pace::RealTime { .. }, "observation") if number > state.received => {
+            (Pace::RealTime { .. }, kind @ ("observation" | "commands"))
+                if number > state.received =>
+            {
                 let jump = number.unwrap_or(0) - state.received.unwrap_or(0);
                 if jump > MAX_JUMP {
                     state.counts.unreadable_messages += 1;
                 } else {
                     state.received = number;
-                    state.observe(&message, now_ns);
+                    state.command(&message);
+                    if kind == "observation" {
+                        state.observe(&message, now_ns);
+                    }
                 }
             }
             _ => state.counts.repeated_messages += 1,
@@ -716,6 +723,37 @@ mod tests {
             Outgoing::Message(message) => message.kind().to_owned(),
             Outgoing::Close => "end".to_owned(),
         })
+    }
+
+    fn command(sequence: u64, speed: f64) -> Vec<u8> {
+        let all = Message::default().with("speed", speed);
+        let message = Message::new("commands", sequence).with_map("commands", all);
+        message.to_bytes().expect("short")
+    }
+
+    #[test]
+    fn repeated_and_late_commands_are_not_used() {
+        let mailbox = running();
+        for (sequence, speed) in [(1, 0.1), (3, 0.3), (3, 0.35), (2, 0.2), (20_000, 0.9)] {
+            mailbox.receive(&command(sequence, speed), 10);
+        }
+        let expected = BTreeMap::from([("speed".to_owned(), Some(0.3))]);
+        assert_eq!(mailbox.take_commands(), expected);
+        // Observations are counted with them.
+        mailbox.receive(&observation(3, 0, 0.5), 20);
+        mailbox.receive(&observation(4, 0, 0.25), 30);
+        let taken = mailbox.take(&mut Vec::new());
+        assert_eq!(taken.observed.map(|observed| observed.sequence), Some(4));
+        let counts = taken.counts;
+        assert_eq!(
+            (
+                counts.commands,
+                counts.repeated_messages,
+                counts.unreadable_messages
+            ),
+            (2, 3, 1)
+        );
+        assert!(mailbox.take_commands().is_empty());
     }
 
     #[test]

@@ -214,10 +214,7 @@ impl Drop for Server {
     /// Ends the connections, and waits for their threads, but not long for a brain that computes.
     fn drop(&mut self) {
         drop(self.io.take());
-        self.clients
-            .all()
-            .iter()
-            .for_each(|client| client.shut_down());
+        self.clients.close();
         let _ = self.ended.recv_timeout(END);
     }
 }

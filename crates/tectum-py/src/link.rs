@@ -306,9 +306,13 @@ enum Source {
 }
 
 impl Source {
-    fn of(source: &Bound<'_, PyAny>, brain: Option<String>) -> PyResult<Self> {
+    fn of(
+        source: &Bound<'_, PyAny>,
+        body: Option<&bodies::BodySpec>,
+        brain: Option<String>,
+    ) -> PyResult<Self> {
         let found = if let Ok(brain) = source.cast::<NativeBrain>() {
-            Self::Lent(LentBrain::of(brain)?)
+            Self::Lent(LentBrain::of(brain, body)?)
         } else if let Ok(path) = source.extract::<PathBuf>() {
             return Ok(Self::Scenario(path.to_string_lossy().into_owned(), brain));
         } else if source.hasattr("tick")? && !source.is_instance_of::<PyType>() {
@@ -341,40 +345,40 @@ impl Source {
     }
 
     /// The constants of the body that the brains are made for, where no scenario states them.
-    fn spec(&self, body: Option<&Bound<'_, PyAny>>) -> PyResult<Option<bodies::BodySpec>> {
-        let own = match (self, body) {
-            (Self::Scenario(..), None) => return Ok(None),
+    fn spec(&self, body: Option<bodies::BodySpec>) -> PyResult<Option<bodies::BodySpec>> {
+        match (self, body) {
+            (Self::Scenario(..), None) => Ok(None),
             (Self::Scenario(..), Some(_)) => {
-                return Err(PyValueError::new_err("the scenario states its body"));
+                Err(PyValueError::new_err("the scenario states its body"))
             }
-            (_, Some(body)) => Some(spec_of(body)?),
-            (Self::Lent(brain), None) => Some(brain.spec().clone()),
-            (_, None) => None,
-        };
-        own.map(Some).ok_or_else(|| {
-            PyValueError::new_err("body is needed: a brain of Python does not state its channels")
-        })
+            (Self::Lent(brain), _) => Ok(Some(brain.spec().clone())),
+            (_, Some(body)) => Ok(Some(body)),
+            (_, None) => Err(PyValueError::new_err(
+                "body is needed: a brain of Python does not state its channels",
+            )),
+        }
     }
 
-    /// A brain for a client.
-    fn brain(&self) -> tectum::Result<Box<dyn Brain>> {
+    /// A brain for a client, and for a body.
+    fn brain(&self, body: &bodies::BodySpec) -> tectum::Result<Box<dyn Brain>> {
         match self {
             Self::Scenario(..) => Err(Error::invalid("a scenario makes its brains itself")),
             Self::Lent(brain) => Ok(brain.for_client()),
-            Self::Object(object) => python_brain(|py| Ok(object.bind(py).clone())),
-            Self::Function(function) => python_brain(|py| function.bind(py).call0()),
+            Self::Object(object) => python_brain(body, |py| Ok(object.bind(py).clone())),
+            Self::Function(function) => python_brain(body, |py| function.bind(py).call0()),
         }
     }
 }
 
 /// A brain that Python has or makes.
 fn python_brain(
+    body: &bodies::BodySpec,
     get: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyAny>>,
 ) -> tectum::Result<Box<dyn Brain>> {
     let made = process::attach(|py| {
         let object = get(py)?;
         if let Ok(native) = object.cast::<NativeBrain>() {
-            return Ok(LentBrain::of(native)?.for_client());
+            return Ok(LentBrain::of(native, Some(body))?.for_client());
         }
         let mut brain = PythonBrain::new(&object, None)?;
         brain.episode_ended();
@@ -416,7 +420,8 @@ pub fn serve(
     token_file: Option<PathBuf>,
 ) -> PyResult<Server> {
     let _call = process::enter(py)?;
-    let source = Source::of(source, brain)?;
+    let body = body.map(spec_of).transpose()?;
+    let source = Source::of(source, body.as_ref(), brain)?;
     let settings = ServeSettings {
         token: Token::find(token_file.as_deref()).or_raise()?,
         max_sessions: usize::from(source.clients(clients)?),
@@ -432,7 +437,8 @@ pub fn serve(
             }
             (source, Some(spec)) => {
                 let device = device.map_or_else(|| tectum::Device::open("cpu"), Ok)?;
-                Served::new(spec, device, move || source.brain())?
+                let own = spec.clone();
+                Served::new(spec, device, move || source.brain(&own))?
             }
             (_, None) => return Err(Error::invalid("the body is not stated")),
         };

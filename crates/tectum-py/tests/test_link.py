@@ -162,6 +162,12 @@ def test_a_brain_of_python_is_served():
         tt.serve(brain, address="ws://127.0.0.1:0")
     with pytest.raises(ValueError, match="one client at a time"):
         tt.serve(brain, body="pendulum", clients=2, address="ws://127.0.0.1:0")
+    lqr = tt.brain("lqr", "pendulum")
+    with pytest.raises(ValueError, match="made for body pendulum with 2 observation elements"):
+        tt.serve(lqr, body="cart_pole", address="ws://127.0.0.1:0")
+    with pytest.raises(tt.DataError, match="made for body pendulum with 2 observation elements"):
+        tt.serve(lambda: lqr, body="cart_pole", address="ws://127.0.0.1:0")
+    assert lqr.tick([0.0, 0.0]).shape == (1,)
     with pytest.raises(TypeError, match="no scenario, no brain"):
         tt.serve(3, address="ws://127.0.0.1:0")
 

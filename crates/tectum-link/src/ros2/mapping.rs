@@ -268,7 +268,8 @@ impl Mapping {
         }
     }
 
-    /// What has not arrived yet; none when each channel has a value, and the time if it is followed.
+    /// What is still missing; none when each channel has a value, and the simulated time is known if a
+    /// clock is stated.
     pub fn missing(&self, has_time: bool) -> Option<String> {
         let mut reasons: Vec<String> = Vec::new();
         let absent = self

@@ -250,18 +250,39 @@ impl Wire {
 
 /// The clients that are connected.
 #[derive(Clone, Default)]
-pub(super) struct Clients(Arc<Mutex<Vec<Weak<Client>>>>);
+pub(super) struct Clients(Arc<Mutex<Connected>>);
+
+#[derive(Default)]
+struct Connected {
+    clients: Vec<Weak<Client>>,
+    /// The server has ended.
+    is_closed: bool,
+}
 
 impl Clients {
+    fn connected(&self) -> MutexGuard<'_, Connected> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a client; its connection ends at once if the server has ended.
     pub fn add(&self, client: &Arc<Client>) {
-        let mut clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        clients.retain(|client| client.strong_count() > 0);
-        clients.push(Arc::downgrade(client));
+        let mut connected = self.connected();
+        connected.clients.retain(|client| client.strong_count() > 0);
+        connected.clients.push(Arc::downgrade(client));
+        if connected.is_closed {
+            client.shut_down();
+        }
+    }
+
+    /// Ends the connections of those that are connected, and of those that are added later.
+    pub fn close(&self) {
+        self.connected().is_closed = true;
+        self.all().iter().for_each(|client| client.shut_down());
     }
 
     /// Those that are connected now.
     pub fn all(&self) -> Vec<Arc<Client>> {
-        let clients = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let clients = &self.connected().clients;
         clients.iter().filter_map(Weak::upgrade).collect()
     }
 }

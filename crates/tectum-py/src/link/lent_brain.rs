@@ -23,12 +23,12 @@ pub struct LentBrain {
 }
 
 impl LentBrain {
-    /// Takes the brain of an object.
+    /// Takes the brain of an object, for a body, or for the one that it was made for.
     ///
-    /// Raises ValueError if a loop or a server owns it.
-    pub fn of(object: &Bound<'_, NativeBrain>) -> PyResult<Arc<Self>> {
+    /// Raises ValueError if a loop or a server owns it, and for a body with other numbers of channels.
+    pub fn of(object: &Bound<'_, NativeBrain>, body: Option<&BodySpec>) -> PyResult<Arc<Self>> {
         let native = object.get();
-        let spec = native.spec().clone();
+        let spec = body.unwrap_or(native.spec()).clone();
         let lent = native.lend(object.py(), &spec)?;
         let brain = lent.value.as_deref();
         Ok(Arc::new(Self {
@@ -40,7 +40,7 @@ impl LentBrain {
         }))
     }
 
-    /// The constants of the body that it was made for.
+    /// The constants of the body that it drives.
     pub fn spec(&self) -> &BodySpec {
         &self.spec
     }
