@@ -154,7 +154,7 @@ impl Recorded {
         let period_ns = self.period_ns();
         (0..self.report.periods)
             .map(|tick| {
-                let begin_ns = self.begin_ns + tick * period_ns;
+                let begin_ns = self.begin_ns.saturating_add(tick * period_ns);
                 let action = self.action.iter();
                 let action = action.map(|series| f64::from(series.number(tick)));
                 let mut all = self.observation.iter().chain(&self.action);
@@ -298,15 +298,19 @@ fn read_keys(section: &mut Section<'_, '_>) -> Result<Table> {
     Ok(Table::new())
 }
 
-/// The channels of a body, from what the scenario states and from the recording.
+/// What a scenario states of a channel, and what the recording adds.
+fn completed(stated: &StatedChannel, series: &Series) -> StatedChannel {
+    let [low, high] = series.range(stated).map(f64::from);
+    StatedChannel {
+        unit: Some(stated.unit.clone().unwrap_or_else(|| "1".to_owned())),
+        low: Some(low),
+        high: Some(high),
+        ..stated.clone()
+    }
+}
+
 fn observation_channel(stated: &StatedChannel, series: &Series) -> ObservationChannel {
-    let [low, high] = series.range(stated);
-    let unit = stated.unit.as_deref().unwrap_or("1");
-    let channel = ObservationChannel::new(&stated.name, unit, low..=high);
-    let channel = match stated.wraps {
-        Some(true) => channel.wrapping(1.0),
-        _ => channel,
-    };
+    let channel = completed(stated, series).observation();
     match series.shape() {
         None => channel,
         Some((shape, element)) => channel.array(shape, element),
@@ -314,10 +318,5 @@ fn observation_channel(stated: &StatedChannel, series: &Series) -> ObservationCh
 }
 
 fn action_channel(stated: &StatedChannel, series: &Series) -> ActionChannel {
-    let [low, high] = series.range(stated);
-    let unit = stated.unit.as_deref().unwrap_or("1");
-    ActionChannel {
-        discrete: stated.discrete == Some(true),
-        ..ActionChannel::new(&stated.name, unit, low..=high)
-    }
+    completed(stated, series).action()
 }

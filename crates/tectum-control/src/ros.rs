@@ -41,6 +41,7 @@ mod decoder;
 mod definition;
 mod encoder;
 mod interfaces;
+mod joints;
 mod parser;
 mod selection;
 mod type_hash;
@@ -51,6 +52,8 @@ pub use definition::{
 };
 pub use encoder::{Encoder, Numbers, Value};
 pub use interfaces::INTERFACES;
+pub use joints::STAMP;
+pub(crate) use joints::{NAMES, name_paths};
 
 /// A number of a message. Every number of ROS is exactly one of these.
 #[derive(Debug, Clone, Copy, PartialEq)]

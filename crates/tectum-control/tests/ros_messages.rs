@@ -354,6 +354,26 @@ fn definitions_that_are_not_whole_are_refused_by_line() {
         )
     };
     assert!(Definition::parse("p/T", &nested(31)).is_ok());
+    // The second chain ends in the first, which was resolved before.
+    let chains: String = (1..20)
+        .map(|level| {
+            let next = level + 1;
+            let end = if level == 19 { "T1 x" } else { "" };
+            let inner = if level == 19 {
+                String::new()
+            } else {
+                format!("U{next} x")
+            };
+            format!("===\nMSG: p/T{level}\nT{next} x\n===\nMSG: p/U{level}\n{inner}{end}\n")
+        })
+        .collect();
+    let chained = format!("T1 a\nU1 b\n{chains}===\nMSG: p/T20\nint8 x\n");
+    let error = Definition::parse("p/T", &chained).expect_err("39 types deep");
+    let text = error.to_string();
+    assert!(
+        text.ends_with("types are nested more than 32 deep"),
+        "{text}"
+    );
     let long = "x".repeat((1 << 20) + 1);
     let many: String = (0..10_001)
         .map(|number| format!("int8 f{number}\n"))

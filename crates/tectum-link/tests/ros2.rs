@@ -636,7 +636,23 @@ fn what_does_not_fit_is_refused_by_name() {
         error.to_string()
     };
     type Change<'c> = &'c dyn Fn(&mut Ros2Settings);
-    let cases: [(Change<'_>, &str); 13] = [
+    let cases: [(Change<'_>, &str); 17] = [
+        (
+            &|own| own.namespace = "robot".into(),
+            "namespace \"robot\" needs a slash at its beginning: \"/robot\"",
+        ),
+        (
+            &|own| own.max_age_s = f64::NAN,
+            "max_age is NaN, needs seconds from 0 on",
+        ),
+        (
+            &|own| own.body.observation[0].low = f32::INFINITY,
+            "channel hip: the range is inf to",
+        ),
+        (
+            &|own| own.body.safe_action = vec![],
+            "the safe action has 0 numbers, the action has",
+        ),
         (
             &|own| own.observation[0].kind = "sensor_msgs/msg/JointStat".into(),
             "observation hip: message type",

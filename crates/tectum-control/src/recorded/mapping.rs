@@ -165,7 +165,9 @@ impl<'k> Mapping<'k> {
         for mapped in &mut self.mapped {
             let offset_ns = offset_ns(mapped.kind, period_ns);
             let ticks = 0..times.periods;
-            let instants = ticks.map(|tick| times.begin_ns + tick * period_ns + offset_ns);
+            // The last instant may be beyond the range of times.
+            let instant = |tick| times.instant_ns(tick, period_ns).saturating_add(offset_ns);
+            let instants = ticks.map(instant);
             mapped.series.choose(instants, limit_ns, period_ns);
         }
         let channels = self.mapped.iter().map(|mapped| {
@@ -246,6 +248,11 @@ struct Times {
 }
 
 impl Times {
+    /// The beginning of a period.
+    fn instant_ns(&self, tick: u64, period_ns: u64) -> u64 {
+        self.begin_ns.saturating_add(tick.saturating_mul(period_ns))
+    }
+
     fn new(mapped: &[Mapped<'_>], period_ns: u64) -> Result<Self> {
         let spans = mapped.iter().filter_map(|own| {
             let (first_ns, last_ns) = own.series.span_ns()?;

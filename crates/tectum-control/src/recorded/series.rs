@@ -128,8 +128,9 @@ impl Series {
                 true => 0,
                 false => *intervals.select_nth_unstable(middle).1,
             };
-            let hold = (3 * period_ns).min(100_000_000);
-            hold.max(period_ns + period_ns / 2).max(median + median / 2)
+            let hold = period_ns.saturating_mul(3).min(100_000_000);
+            let half_more = |ns: u64| ns.saturating_add(ns / 2);
+            hold.max(half_more(period_ns)).max(half_more(median))
         });
     }
 
@@ -201,9 +202,13 @@ impl Series {
             Some([low.min(element), high.max(element)])
         });
         let [low, high] = own.unwrap_or([0.0; 2]);
-        let low = stated.low.map_or(low, |low| low as f32);
-        let high = stated.high.map_or(high, |high| high as f32);
-        [low.min(high), high.max(low)]
+        let stated = [stated.low, stated.high].map(|bound| bound.map(|bound| bound as f32));
+        match stated {
+            [Some(low), Some(high)] => [low, high],
+            [Some(stated), None] => [stated, high.max(stated)],
+            [None, Some(stated)] => [low.min(stated), stated],
+            [None, None] => [low, high],
+        }
     }
 
     /// Describes it.

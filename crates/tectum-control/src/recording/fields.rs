@@ -14,9 +14,6 @@ use super::records::{Channel, Schema};
 use crate::message::Array;
 use crate::nearest::suggestion;
 
-/// Arrays of the names of joints, in the message of a field or in one around it.
-const NAMES: [&str; 2] = ["name", "joint_names"];
-
 /// A field that is read.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct FieldRequest {
@@ -105,17 +102,6 @@ pub(crate) fn listed(channel: &Channel, schema: Option<&Schema>, message: &[u8])
         ("json", _) => json::listed(message),
         _ => Vec::new(),
     }
-}
-
-/// The paths of arrays of names that may belong to a field: in its own message, then around it.
-fn name_paths(field: &str) -> impl Iterator<Item = String> {
-    let mut ends: Vec<usize> = field
-        .match_indices('.')
-        .map(|(place, _)| place + 1)
-        .collect();
-    ends.insert(0, 0);
-    let prefixes = ends.into_iter().rev().map(|end| field[..end].to_owned());
-    prefixes.flat_map(|prefix| NAMES.map(|name| format!("{prefix}{name}")))
 }
 
 /// The time of a stamp in nanoseconds.

@@ -60,10 +60,15 @@ impl RecordingContents {
     }
 }
 
+/// Bytes of the fields of all topics, after which those of further topics are left out.
+const MAX_LISTED_BYTES: usize = 4 << 20;
+
 /// Collects the topics of a file, message by message.
 #[derive(Default)]
 pub(crate) struct Survey {
     topics: BTreeMap<String, Found>,
+    /// Bytes of the fields of all topics.
+    listed_bytes: usize,
 }
 
 struct Found {
@@ -78,6 +83,11 @@ impl Survey {
         let found = match self.topics.get_mut(&channel.topic) {
             Some(found) => found,
             None => {
+                let fields = match self.listed_bytes < MAX_LISTED_BYTES {
+                    true => fields::listed(channel, message.schema, message.data),
+                    false => Vec::new(),
+                };
+                self.listed_bytes += fields.iter().map(String::len).sum::<usize>();
                 let contents = TopicContents {
                     topic: channel.topic.clone(),
                     kind: message
@@ -86,7 +96,7 @@ impl Survey {
                     encoding: channel.encoding.clone(),
                     messages: 0,
                     rate_hz: 0.0,
-                    fields: fields::listed(channel, message.schema, message.data),
+                    fields,
                 };
                 let found = Found {
                     contents,

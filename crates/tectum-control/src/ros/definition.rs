@@ -8,6 +8,8 @@ use crate::nearest::suggestion;
 
 /// Fields that an error or an inspection lists at most.
 const MAX_LISTED: usize = 200;
+/// The longest path below which fields are listed.
+const MAX_LISTED_PATH: usize = 1000;
 
 /// The type of a number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -221,7 +223,7 @@ impl Definition {
 
     fn list(&self, place: usize, before: &str, listed: &mut Vec<String>) {
         for field in &self.types[place].fields {
-            if listed.len() >= MAX_LISTED {
+            if listed.len() >= MAX_LISTED || before.len() > MAX_LISTED_PATH {
                 return;
             }
             let index = match field.kind.extent {

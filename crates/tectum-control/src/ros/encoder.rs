@@ -10,6 +10,8 @@ use super::selection::{Chosen, Selection, Target, select};
 const HEAD: [u8; 4] = [0, 1, 0, 0];
 /// The maximum size of a message without values.
 const MAX_EMPTY_BYTES: u64 = 1 << 24;
+/// The maximum size of what precedes a part of a message.
+const MAX_BYTES: usize = 1 << 28;
 
 /// Writes the messages of one type. Fields that no path names have their default value, which is 0
 /// or empty unless the definition states another one.
@@ -176,6 +178,12 @@ struct Writer<'w> {
 impl<'w> Writer<'w> {
     fn message(&mut self, place: usize, selection: Option<&Selection>) -> Result<()> {
         let encoder = self.encoder;
+        // An index of a path fills all elements before it.
+        if self.bytes.len() > MAX_BYTES {
+            return Err(Error::unsupported(format!(
+                "its message has more than {MAX_BYTES} bytes"
+            )));
+        }
         for (number, field) in encoder.types[place].fields.iter().enumerate() {
             let chosen = selection.and_then(|selection| selection.fields.get(number));
             match chosen.filter(|chosen| !chosen.is_empty()) {

@@ -102,13 +102,14 @@ fn sections<'t>(name: &str, text: &'t str) -> Result<Vec<Section<'t>>> {
         } else if is_heading {
             sections.push(Section::new(heading(content).map_err(at)?));
             is_heading = false;
+            field_count += 1;
         } else if let Some(section) = sections.last_mut() {
             section.read_line(content, line).map_err(at)?;
             field_count += 1;
         }
         if field_count > MAX_FIELDS {
             return Err(at(Error::data(format!(
-                "more than {MAX_FIELDS} fields and constants"
+                "more than {MAX_FIELDS} types, fields and constants"
             ))));
         }
     }
@@ -442,6 +443,8 @@ struct Resolver<'s, 't> {
     /// The place of each section that was reached.
     places: Vec<Option<usize>>,
     types: Vec<StructType>,
+    /// How deep the types of each section that was resolved are nested.
+    heights: Vec<usize>,
     /// The sections whose fields are being resolved.
     open: Vec<usize>,
 }
@@ -452,6 +455,7 @@ impl<'s, 't> Resolver<'s, 't> {
             sections,
             places: vec![None; sections.len()],
             types: Vec::new(),
+            heights: vec![0; sections.len()],
             open: Vec::new(),
         }
     }
@@ -471,7 +475,8 @@ impl<'s, 't> Resolver<'s, 't> {
         if self.open.contains(&section) {
             return Err(Error::data(format!("{name} contains itself")));
         }
-        if self.open.len() >= MAX_DEPTH {
+        // Of a type that was resolved before, all that it contains is as deep as it was.
+        if self.open.len() + self.heights[section].max(1) > MAX_DEPTH {
             return Err(Error::data(format!(
                 "types are nested more than {MAX_DEPTH} deep"
             )));
@@ -488,13 +493,16 @@ impl<'s, 't> Resolver<'s, 't> {
         });
         self.open.push(section);
         let mut own = Vec::with_capacity(fields.len());
+        let mut height = 1;
         for field in fields {
             let element = match field.element {
                 Named::Known(element) => element,
                 Named::Struct(kind) => {
                     let at = |error: Error| error.at(format_args!("line {}", field.line));
                     let inner = self.find(name, kind).map_err(at)?;
-                    Element::Struct(self.visit(inner).map_err(at)?)
+                    let inner_place = self.visit(inner).map_err(at)?;
+                    height = height.max(1 + self.heights[inner]);
+                    Element::Struct(inner_place)
                 }
             };
             own.push(Field {
@@ -507,6 +515,7 @@ impl<'s, 't> Resolver<'s, 't> {
             });
         }
         self.open.pop();
+        self.heights[section] = height;
         if own.is_empty() {
             own.push(Field {
                 name: EMPTY_FIELD.to_owned(),

@@ -7,15 +7,13 @@ use std::time::{Duration, Instant};
 
 use tectum::{Error, Result};
 use tectum_control::body::BodySpec;
-use tectum_control::ros::{Decoder, Definition, Element, Encoder, Fields, Number, Numbers, Value};
+use tectum_control::ros::{
+    Decoder, Definition, Element, Encoder, Fields, Number, Numbers, STAMP, Value,
+};
 
 use super::graph::{NO_HASH, Topic, name_fault, resolved};
 use super::{Ros2Field, Ros2Settings};
 
-/// Fields with the names of the joints, as types have them.
-const JOINT_NAMES: [&str; 2] = ["name", "joint_names"];
-/// The time in the header of a message.
-const STAMP: [&str; 2] = ["header.stamp.sec", "header.stamp.nanosec"];
 /// The definition of the messages that arm the robot, and the path of their value.
 const ARM: (&str, &str) = ("std_msgs/msg/Bool", "data");
 /// The definition of simulated time, and the paths of its values.
@@ -57,10 +55,9 @@ struct Input {
 }
 
 enum Content {
-    /// The places of the channels, and the path of the names of joints in the decoder.
+    /// The places of the channels.
     Channels {
         channels: Vec<usize>,
-        names: Option<usize>,
         /// The paths of the time in the header.
         stamp: Option<[usize; 2]>,
     },
@@ -73,7 +70,8 @@ struct Channel {
     topic: String,
     /// The place of its path in the decoder.
     path: usize,
-    joint: Option<String>,
+    /// A joint, and the place of the path of its names.
+    joint: Option<(String, usize)>,
     /// When its value arrived.
     arrived: Option<Instant>,
     /// Why the last message had no value for it.
@@ -116,9 +114,22 @@ impl Mapping {
 
     fn compile(settings: &Ros2Settings) -> Result<Self> {
         check_name("node", &settings.node, false)?;
-        if settings.namespace != "/" {
-            check_name("namespace", &settings.namespace, true)?;
+        let namespace = &settings.namespace;
+        if namespace != "/" {
+            check_name("namespace", namespace, true)?;
         }
+        if !namespace.starts_with('/') {
+            return Err(Error::data(format!(
+                "namespace {namespace:?} needs a slash at its beginning: \"/{namespace}\""
+            )));
+        }
+        check_body(&settings.body)?;
+        let max_age = Duration::try_from_secs_f64(settings.max_age_s).map_err(|_| {
+            Error::data(format!(
+                "max_age is {}, needs seconds from 0 on",
+                settings.max_age_s
+            ))
+        })?;
         let resolve = |name: &str| resolved(name, &settings.namespace, &settings.node);
         let groups = grouped(settings, "observation", &settings.observation)?;
         let leading_topic = match &settings.trigger {
@@ -169,7 +180,7 @@ impl Mapping {
             channels,
             leading,
             has_clock: settings.clock.is_some(),
-            max_age: Duration::from_secs_f64(settings.max_age_s),
+            max_age,
         })
     }
 
@@ -225,14 +236,10 @@ impl Mapping {
                 .saturating_mul(SECOND)
                 .saturating_add(whole(nanoseconds))
         };
-        let (places, names, stamp) = match content {
+        let (places, stamp) = match content {
             Content::Arm => return Ok(Arrival::Arm(whole(0) != 0)),
             Content::Clock => return Ok(Arrival::Clock(time_ns([0, 1]))),
-            Content::Channels {
-                channels,
-                names,
-                stamp,
-            } => (channels, *names, *stamp),
+            Content::Channels { channels, stamp } => (channels, *stamp),
         };
         let (mut is_leading, mut fault) = (false, None);
         for place in places.iter().copied() {
@@ -241,7 +248,7 @@ impl Mapping {
             let values = &mut observation[range];
             let taken = match &channel.joint {
                 None => take_numbers(&fields, channel.path, values),
-                Some(joint) => take_joint(&fields, (channel.path, names), joint, values),
+                Some((joint, names)) => take_joint(&fields, [channel.path, *names], joint, values),
             };
             match taken {
                 Ok(()) => {
@@ -376,19 +383,16 @@ fn take_numbers(
 /// Reads the number of a joint, whose place is that of its name.
 fn take_joint(
     fields: &Fields<'_>,
-    (path, names): (usize, Option<usize>),
+    [path, names]: [usize; 2],
     joint: &str,
     values: &mut [f32],
 ) -> std::result::Result<(), String> {
-    let names = || names.into_iter().flat_map(|names| fields.texts(names));
-    let place = names().position(|name| name == joint).ok_or_else(|| {
-        let known: Vec<&str> = names().collect();
+    let (_, number) = fields.joint(path, names, joint).ok_or_else(|| {
+        let known: Vec<&str> = fields.texts(names).collect();
         format!("no joint {joint:?} among {}", known.join(", "))
     })?;
-    let number = fields
-        .numbers(path)
-        .nth(place)
-        .ok_or_else(|| format!("the field has no number for the joint {joint:?}"))?;
+    let number =
+        number.ok_or_else(|| format!("the field has no number for the joint {joint:?}"))?;
     match number.to_f64() {
         number if number.is_nan() => Err(format!("joint {joint:?} is not a number")),
         number => {
@@ -498,18 +502,9 @@ impl Group<'_> {
         Decoder::new(&self.definition, &STAMP).is_ok()
     }
 
-    /// The path of the names of joints, where a channel has one.
-    fn names_path(&self) -> Result<Option<&'static str>> {
-        let Some((_, name, _)) = self
-            .channels
-            .iter()
-            .find(|(.., field)| field.joint.is_some())
-        else {
-            return Ok(None);
-        };
-        let is_known = |path: &&str| Decoder::new(&self.definition, &[*path]).is_ok();
-        let path = JOINT_NAMES.into_iter().find(is_known);
-        path.map(Some).ok_or_else(|| {
+    /// The path of the names of joints that belong to a channel.
+    fn names_path(&self, name: &str, field: &Ros2Field) -> Result<String> {
+        self.definition.joint_names(&field.field).ok_or_else(|| {
             let own = self.definition.name();
             let error = Error::data(format!("{own} has no names of joints"));
             error.at(format_args!("{} {name}", self.kind))
@@ -517,7 +512,7 @@ impl Group<'_> {
     }
 
     fn input(&self, settings: &Ros2Settings, channels: &mut [Option<Channel>]) -> Result<Input> {
-        let mut paths: Vec<&str> = Vec::new();
+        let mut paths: Vec<String> = Vec::new();
         for (place, name, field) in &self.channels {
             let is_array = settings.body.observation[*place].is_array();
             self.check_field(name, field, is_array)?;
@@ -525,16 +520,19 @@ impl Group<'_> {
                 let error = Error::data("a joint is one number, the channel has a shape");
                 return Err(error.at(format_args!("observation {name}")));
             }
+            let path = place_of(&mut paths, &field.field);
+            let joint = field.joint.as_ref().map(|joint| {
+                let names = self.names_path(name, field)?;
+                Ok::<_, Error>((joint.clone(), place_of(&mut paths, &names)))
+            });
             channels[*place] = Some(Channel {
                 topic: self.topic.name.clone(),
-                path: place_of(&mut paths, &field.field),
-                joint: field.joint.clone(),
+                path,
+                joint: joint.transpose()?,
                 arrived: None,
                 fault: None,
             });
         }
-        let names = self.names_path()?;
-        let names = names.map(|path| place_of(&mut paths, path));
         let stamp = self
             .has_stamp()
             .then(|| STAMP.map(|path| place_of(&mut paths, path)));
@@ -543,7 +541,6 @@ impl Group<'_> {
             decoder: Decoder::new(&self.definition, &paths)?,
             content: Content::Channels {
                 channels: self.channels.iter().map(|(place, ..)| *place).collect(),
-                names,
                 stamp,
             },
         })
@@ -561,6 +558,7 @@ impl Group<'_> {
             }
         }
         let (mut paths, mut sources) = (Vec::new(), Vec::new());
+        let mut names = None;
         for (place, name, field) in &self.channels {
             let is_whole = self.check_field(name, field, false)?;
             let path = field.field.as_str();
@@ -570,12 +568,15 @@ impl Group<'_> {
                     true => Source::Whole(*place),
                     false => Source::Channel(*place),
                 });
-            } else if !paths.contains(&path) {
+                continue;
+            }
+            names = Some(self.names_path(name, field)?);
+            if !paths.contains(&path) {
                 paths.push(path);
                 sources.push(Source::Joints(self.places_of(path, &joints)?));
             }
         }
-        if let Some(path) = self.names_path()? {
+        if let Some(path) = &names {
             paths.push(path);
             sources.push(Source::Names);
         }
@@ -589,7 +590,13 @@ impl Group<'_> {
             sources,
             joints,
         };
-        output.encode(&settings.body.safe_action, 0, &mut Vec::new())?;
+        // What lies between two numbers that a field can have is one that it can have.
+        let action = &settings.body.action;
+        let lows: Vec<f32> = action.iter().map(|channel| channel.low).collect();
+        let highs: Vec<f32> = action.iter().map(|channel| channel.high).collect();
+        for action in [&lows, &highs, &settings.body.safe_action] {
+            output.encode(action, 0, &mut Vec::new())?;
+        }
         Ok(output)
     }
 
@@ -615,12 +622,36 @@ impl Group<'_> {
     }
 }
 
+/// Refuses a body whose bounds or safe action are not those of its channels.
+fn check_body(body: &BodySpec) -> Result<()> {
+    body.check()?;
+    let observation = body.observation.iter();
+    let observation = observation.map(|own| (&own.name, own.low, own.high));
+    let action = body.action.iter().map(|own| (&own.name, own.low, own.high));
+    // Also of bounds that are no numbers.
+    let is_range = |(_, low, high): &(&String, f32, f32)| low <= high;
+    let bad = observation.chain(action).find(|own| !is_range(own));
+    if let Some((name, low, high)) = bad {
+        return Err(Error::data(format!(
+            "channel {name}: the range is {low} to {high}, the lower bound is needed first"
+        )));
+    }
+    match body.safe_action.len() == body.action.len() {
+        true => Ok(()),
+        false => Err(Error::data(format!(
+            "the safe action has {} numbers, the action has {} channels",
+            body.safe_action.len(),
+            body.action.len()
+        ))),
+    }
+}
+
 /// The place of a path in a list, which gets it if it lacks it.
-fn place_of<'p>(paths: &mut Vec<&'p str>, path: &'p str) -> usize {
+fn place_of(paths: &mut Vec<String>, path: &str) -> usize {
     match paths.iter().position(|known| *known == path) {
         Some(place) => place,
         None => {
-            paths.push(path);
+            paths.push(path.to_owned());
             paths.len() - 1
         }
     }

@@ -34,6 +34,8 @@ pub(crate) struct Ros2Node {
     steps: Steps,
     /// A topic that another node has with another type, for the reason why there is no observation.
     other_type: Option<String>,
+    /// That another node publishes the topics of the action, until it is reported.
+    conflict: Option<String>,
 }
 
 impl Ros2Node {
@@ -54,6 +56,7 @@ impl Ros2Node {
             is_started: false,
             steps: Steps::new(settings.body.dt_s),
             other_type: None,
+            conflict: None,
         })
     }
 
@@ -83,11 +86,14 @@ impl Ros2Node {
             if let Some(incoming) = self.ready.pop_front() {
                 return Ok(incoming);
             }
-            self.session.arrivals.wait().await;
-            if let Some(reason) = self.take() {
+            if self.conflict.is_none() {
+                self.session.arrivals.wait().await;
+                self.conflict = self.take();
+            }
+            if self.conflict.is_some() {
                 // Two writers command one robot: the last action of this node is the safe one.
                 self.publish_safe_action().await?;
-                return Err(reason);
+                return Err(self.conflict.take().unwrap_or_default());
             }
         }
     }

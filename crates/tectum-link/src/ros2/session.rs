@@ -29,6 +29,8 @@ use crate::socket::MAX_MESSAGE;
 const MAX_ORDERS: usize = 2;
 /// Topics with another type that are remembered.
 const MAX_MISMATCHES: usize = 64;
+/// Other publishers of the action that are remembered.
+const MAX_WRITERS: usize = 64;
 
 /// How a session is made, and what it publishes and subscribes to.
 #[derive(Clone)]
@@ -200,7 +202,11 @@ impl Arrivals {
         }
         if !is_subscriber && let Some(topic) = of(&self.published) {
             let writer = (announced.node, topic.name);
-            self.lock().writers.insert(token.to_owned(), writer);
+            let mut state = self.lock();
+            // One is enough to stop the robot.
+            if state.writers.len() < MAX_WRITERS {
+                state.writers.insert(token.to_owned(), writer);
+            }
         }
         self.arrived.notify_one();
     }

@@ -6,12 +6,18 @@ use serde_json::{Map, Value};
 use tectum::{Error, Result};
 
 use super::picture::Picture;
-use super::{FieldRequest, NAMES, Reading, Stamp, name_paths, stamp_ns, unknown_field};
+use super::{FieldRequest, Reading, Stamp, stamp_ns, unknown_field};
 use crate::message::Array;
 use crate::recording::arrays;
+use crate::ros::{NAMES, name_paths};
 
 /// Fields that an error or an inspection lists at most.
 const MAX_LISTED: usize = 200;
+
+/// The longest path below which fields are listed.
+const MAX_LISTED_PATH: usize = 1000;
+/// The longest message: parsed, a list of short numbers takes sixteen times its bytes.
+const MAX_MESSAGE: usize = 64 << 20;
 
 /// Reads messages of one channel.
 pub(crate) struct JsonReader {
@@ -30,6 +36,12 @@ impl JsonReader {
     }
 
     pub fn read(&mut self, message: &[u8], readings: &mut Vec<Reading>) -> Result<Option<u64>> {
+        if message.len() > MAX_MESSAGE {
+            return Err(Error::unsupported(format!(
+                "it has {} bytes, messages of JSON have up to {MAX_MESSAGE}",
+                message.len()
+            )));
+        }
         let message: Map<String, Value> = serde_json::from_slice(message)
             .map_err(|source| Error::data("not a JSON object").with_source(source))?;
         let message = Value::Object(message);
@@ -113,7 +125,9 @@ fn joint_of(
     joints: &mut Vec<String>,
 ) -> Result<Reading> {
     let lists = name_paths(field).filter_map(|path| find(message, &path)?.as_array());
-    let names = lists.map(|names| names.iter().filter_map(Value::as_str).collect::<Vec<_>>());
+    // What is no text keeps its place.
+    let text = |name: &'_ Value| name.as_str().unwrap_or_default().to_owned();
+    let names = lists.map(|names| names.iter().map(text).collect::<Vec<_>>());
     if let Some(names) = names.into_iter().next() {
         keep(joints, &names);
         let values = find(message, field).and_then(Value::as_array);
@@ -212,6 +226,9 @@ fn stamp(message: &Value) -> Result<u64> {
 
 /// The fields of a message.
 pub(super) fn listed(message: &[u8]) -> Vec<String> {
+    if message.len() > MAX_MESSAGE {
+        return Vec::new();
+    }
     serde_json::from_slice(message).map_or_else(|_| Vec::new(), |message| fields_of(&message))
 }
 
@@ -223,7 +240,7 @@ fn fields_of(message: &Value) -> Vec<String> {
 
 /// Adds the paths below a value. JSON is parsed to a bounded depth.
 fn list(value: &Value, path: &str, listed: &mut Vec<String>) {
-    if listed.len() >= MAX_LISTED {
+    if listed.len() >= MAX_LISTED || path.len() > MAX_LISTED_PATH {
         return;
     }
     let kind = match value {
@@ -248,4 +265,22 @@ fn list(value: &Value, path: &str, listed: &mut Vec<String>) {
         Value::Null => "null",
     };
     listed.push(format!("{path}: {kind}"));
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_that_is_no_text_keeps_its_place() {
+        let request = FieldRequest {
+            field: Some("position".to_owned()),
+            joint: Some("knee".to_owned()),
+        };
+        let mut reader = JsonReader::new(&[request], Stamp::Record);
+        let mut readings = Vec::new();
+        let message = br#"{"name": ["hip", null, "knee"], "position": [1, 2, 3]}"#;
+        reader.read(message, &mut readings).expect("a message");
+        assert_eq!(readings, [Reading::Number(3.0)]);
+    }
 }

@@ -3,12 +3,11 @@
 use tectum::{Error, Result};
 
 use super::picture::Picture;
-use super::{FieldRequest, Reading, Stamp, name_paths, stamp_ns, unknown_field};
+use super::{FieldRequest, Reading, Stamp, stamp_ns, unknown_field};
 use crate::message::{Array, ElementType};
 use crate::recording::records::Schema;
-use crate::ros::{Decoder, Definition, Element, Fields, Number, Primitive};
+use crate::ros::{Decoder, Definition, Element, Fields, Number, Primitive, STAMP};
 
-const STAMP: [&str; 2] = ["header.stamp.sec", "header.stamp.nanosec"];
 const PICTURE: [&str; 6] = [
     "height",
     "width",
@@ -17,6 +16,11 @@ const PICTURE: [&str; 6] = [
     "is_bigendian",
     "data",
 ];
+
+/// Characters of the reason why a definition is not read, in the place of its fields.
+const MAX_REASON: usize = 1000;
+/// Names of joints that are kept, for errors.
+const MAX_JOINTS: usize = 1000;
 
 /// Reads messages of one type.
 pub(crate) struct RosReader {
@@ -54,7 +58,8 @@ fn definition(schema: &Schema) -> Result<Definition> {
 
 /// The fields of messages.
 pub(super) fn listed(schema: &Schema) -> Vec<String> {
-    definition(schema).map_or_else(|error| vec![error.to_string()], |own| own.listed_fields())
+    let refused = |error: Error| vec![error.to_string().chars().take(MAX_REASON).collect()];
+    definition(schema).map_or_else(refused, |own| own.listed_fields())
 }
 
 impl RosReader {
@@ -114,7 +119,7 @@ impl RosReader {
         }
         if let Some(names) = names {
             // Names change rarely: the list is kept.
-            let names = || fields.texts(*names);
+            let names = || fields.texts(*names).take(MAX_JOINTS);
             if !names().eq(joints.iter().map(String::as_str)) {
                 *joints = names().map(str::to_owned).collect();
             }
@@ -135,7 +140,7 @@ fn number(fields: &Fields<'_>, path: usize) -> f64 {
 
 /// The element of an array at the place of a joint's name.
 fn joint_of(fields: &Fields<'_>, values: usize, names: usize, joint: &str) -> Result<Reading> {
-    let Some(place) = fields.texts(names).position(|name| name == joint) else {
+    let Some((place, value)) = fields.joint(values, names, joint) else {
         return Ok(Reading::Absent);
     };
     let count = fields.count(values);
@@ -143,7 +148,6 @@ fn joint_of(fields: &Fields<'_>, values: usize, names: usize, joint: &str) -> Re
         // A part of a robot without, say, an effort.
         return Ok(Reading::Absent);
     }
-    let value = fields.numbers(values).nth(place);
     let value = value.ok_or_else(|| {
         Error::data(format!(
             "joint {joint}: it is at place {place}, the array has {count} elements"
@@ -231,12 +235,7 @@ impl Paths<'_> {
                 false => Source::Number(place),
             });
         };
-        let names = name_paths(field).find(|path| {
-            let names = Decoder::new(self.definition, &[path]);
-            let kind = names.ok().and_then(|names| names.kind(0));
-            kind.is_some_and(|kind| kind.is_array() && matches!(kind.element, Element::Text(_)))
-        });
-        match (is_array, names) {
+        match (is_array, self.definition.joint_names(field)) {
             (true, Some(names)) => Ok(Source::Joint {
                 values: self.add(field)?,
                 names: self.add(&names)?,
