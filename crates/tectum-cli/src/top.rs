@@ -38,33 +38,70 @@ pub fn top(args: &TopArgs) -> Result<()> {
     let token = Token::find(args.token_file.as_deref())?;
     let mut client = LiveClient::connect(&Address::parse_http(&args.address)?, token.as_ref())?;
     let is_once = args.once || !std::io::stdout().is_terminal();
-    let (mut title, mut drawn, mut height) = (String::new(), None::<Instant>, 0);
+    let mut screen = Screen::default();
+    let mut title = String::new();
     while let Some(message) = client.next_text()? {
         match message["type"].as_str() {
-            Some("run") => message["about"]["title"]
-                .as_str()
-                .unwrap_or_default()
-                .clone_into(&mut title),
-            Some("state") => {
-                let is_due = drawn.is_none_or(|drawn| drawn.elapsed() >= REDRAW_INTERVAL);
-                if is_due {
-                    let text = text(&title, &message);
-                    let up = match height {
-                        0 => String::new(),
-                        height => format!("\x1b[{height}A\x1b[J"),
-                    };
-                    print(&(up + &text))?;
-                    (drawn, height) = (Some(Instant::now()), text.lines().count());
-                }
-                if is_once {
-                    return Ok(());
-                }
+            Some("run") => {
+                title = printable(message["about"]["title"].as_str().unwrap_or_default())
             }
-            Some("end") => return print("the run has ended\n"),
+            Some("state") => {
+                let text = text(&title, &message);
+                if is_once {
+                    return print(&text);
+                }
+                screen.show(text)?;
+            }
+            Some("end") => {
+                screen.draw()?;
+                return print("the run has ended\n");
+            }
             _ => {}
         }
     }
     Ok(())
+}
+
+/// A text of another program without what would steer the terminal.
+fn printable(text: &str) -> String {
+    let letters = text.chars();
+    letters
+        .map(|letter| if letter.is_control() { ' ' } else { letter })
+        .collect()
+}
+
+/// The part of a terminal that shows the last state.
+#[derive(Default)]
+struct Screen {
+    drawn: Option<Instant>,
+    height: usize,
+    /// A state that was too early to be drawn.
+    waiting: Option<String>,
+}
+
+impl Screen {
+    /// Draws a state if the last one is old enough, else keeps it.
+    fn show(&mut self, text: String) -> Result<()> {
+        self.waiting = Some(text);
+        let is_due = |drawn: Instant| drawn.elapsed() >= REDRAW_INTERVAL;
+        match self.drawn.is_none_or(is_due) {
+            true => self.draw(),
+            false => Ok(()),
+        }
+    }
+
+    /// Draws the state that waits over the one before.
+    fn draw(&mut self) -> Result<()> {
+        let Some(text) = self.waiting.take() else {
+            return Ok(());
+        };
+        let up = match self.height {
+            0 => String::new(),
+            height => format!("\x1b[{height}A\x1b[J"),
+        };
+        (self.drawn, self.height) = (Some(Instant::now()), text.lines().count());
+        print(&(up + &text))
+    }
 }
 
 /// A state of the run as a table.
@@ -109,7 +146,12 @@ fn bound(buckets: &Value, part: f64) -> Option<String> {
 mod tests {
     use serde_json::json;
 
-    use super::text;
+    use super::{printable, text};
+
+    #[test]
+    fn a_title_does_not_steer_the_terminal() {
+        assert_eq!(printable("a\x1b[2Jb\n"), "a [2Jb ");
+    }
 
     #[test]
     fn a_state_is_a_table_with_bounds_of_durations() {

@@ -501,6 +501,8 @@ impl ClosedLoop {
         self.controller
             .brain_mut()
             .close(self.metrics.ticks, &mut self.session);
+        // A recovery that was open until now.
+        self.show_counts();
         self.session
             .record_trace(std::mem::take(&mut self.trace).finish());
         self.workload.link = self.link_metrics.as_ref().map(LinkMetrics::summary);
@@ -522,6 +524,9 @@ impl ClosedLoop {
         self.first_tick = first;
         self.inner = InnerPeriods::default();
         self.lateness = clock.is_real().then(LatencyHistogram::default);
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.begin(&self.metrics);
+        }
         self.controller
             .brain_mut()
             .copy_state(first)
@@ -535,6 +540,9 @@ impl ClosedLoop {
             self.lateness
                 .iter_mut()
                 .for_each(|lateness| lateness.record(lateness_ns));
+            if let Some(telemetry) = &mut self.telemetry {
+                telemetry.woke(lateness_ns);
+            }
             let lapsed = lateness_ns / self.dt_ns;
             if lapsed > 0 {
                 self.run_missed_periods(lapsed, clock, sink)?;
@@ -790,15 +798,19 @@ impl ClosedLoop {
             (task.is_success(measure), hold_ticks(task))
         });
         self.metrics.count_period(is_success, hold_ticks, reward);
-        if let Some(telemetry) = &mut self.telemetry {
-            telemetry.count(&self.metrics, &mut self.session);
-        }
         if ends_episode {
             self.body.reset(self.metrics.next_episode(step.terminated));
             self.held.copy_from_slice(&self.spec.safe_action);
             self.is_held_safe = true;
         }
+        self.show_counts();
         Ok(())
+    }
+
+    fn show_counts(&mut self) {
+        if let Some(telemetry) = &mut self.telemetry {
+            telemetry.count(&self.metrics, &mut self.session);
+        }
     }
 
     /// Refuses to continue a simulated body whose state is not finite: no controller can bring it

@@ -101,6 +101,8 @@ struct Hub {
     last_frame_ns: AtomicU64,
     /// The step of that frame, and its time in nanoseconds.
     latest: Mutex<(u64, u64)>,
+    /// The last drawing, for viewers that come later.
+    drawing: Mutex<Option<Schematic>>,
 }
 
 /// What is new since the last [`Live::drain`].
@@ -124,6 +126,8 @@ pub struct Past {
     pub updates: Vec<Update>,
     /// The last events.
     pub events: Vec<Event>,
+    /// The last drawing.
+    pub drawing: Option<Schematic>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -145,6 +149,7 @@ impl Live {
             descriptions: AtomicU64::new(0),
             last_frame_ns: AtomicU64::new(0),
             latest: Mutex::default(),
+            drawing: Mutex::default(),
         }))
     }
 
@@ -177,7 +182,7 @@ impl Live {
     /// States how the run ended: there are no steps after it.
     ///
     /// # Errors
-    /// `Data` for a summary that is no JSON.
+    /// `Data` for a summary that cannot be encoded.
     pub fn end(&self, summary: &impl Serialize, receipt: &Receipt) -> Result<()> {
         let failed = |source| Error::data("summary: cannot be encoded").with_source(source);
         let summary = serde_json::to_value(summary).map_err(failed)?;
@@ -231,6 +236,11 @@ impl Live {
         self.0.events.writer()
     }
 
+    /// Adds an event from a thread that may wait, unlike that of the run.
+    pub fn add_event(&self, event: Event) {
+        self.0.events.add(event);
+    }
+
     /// The numbers that the workload keeps.
     pub fn quantities(&self) -> Vec<Arc<Quantity>> {
         lock(&self.0.quantities).clone()
@@ -281,6 +291,9 @@ impl Live {
                 news.updates.push(update);
             }
         }
+        if let Some(drawing) = &news.drawing {
+            *lock(&self.0.drawing) = Some(drawing.clone());
+        }
         let last = |update: &Update| update.frames().next_back().map(Update::step_and_time);
         if let Some(latest) = news.updates.first().and_then(last) {
             *lock(&self.0.latest) = latest;
@@ -308,6 +321,7 @@ impl Live {
                 .map(|(place, stream)| stream.history(place))
                 .collect(),
             events: self.0.events.past(),
+            drawing: lock(&self.0.drawing).clone(),
         }
     }
 }

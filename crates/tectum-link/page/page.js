@@ -115,7 +115,8 @@ function more(section, count) {
 function showState(text) {
   const { state, run } = view;
   const waiting = run && !view.histories.some((history) => history.count) ? "waiting" : "running";
-  const shown = text ?? (view.hasEnded ? "ended" : state?.paused ? "paused" : waiting);
+  const present = state?.stopped ? "stopped" : state?.paused ? "paused" : waiting;
+  const shown = text ?? (view.hasEnded ? "ended" : present);
   if ($("state").textContent !== shown) $("state").textContent = shown;
   $("state").dataset.state = shown;
 }

@@ -54,7 +54,7 @@ const BATCH_PERIOD: Duration = Duration::from_millis(33);
 const STATE_BATCHES: u64 = 4;
 /// Batches that a viewer may be behind.
 const MAX_BATCHES: usize = 64;
-/// How often the end of the last viewer is looked for.
+/// Time between two checks whether viewers are left.
 const POLL: Duration = Duration::from_millis(5);
 
 /// Where a run is shown, and to whom.
@@ -119,8 +119,8 @@ enum Batch {
     Frames(Arc<Update>, Bytes),
     /// What runs and its streams, as the page gets it, and the number of this description.
     Run(u64, Arc<str>),
-    /// An event, and how the page gets it.
-    Event(Arc<Event>, Arc<str>),
+    /// Events, and how the page gets each of them.
+    Events(Arc<[(Event, String)]>),
     /// A state or a drawing.
     Text(Arc<str>),
 }
@@ -247,7 +247,7 @@ impl Desk {
         feed.batches += 1;
         let is_state_due = feed.batches.is_multiple_of(STATE_BATCHES) || is_last;
         if let Some(sender) = feed.sender.as_ref().filter(|to| to.receiver_count() > 0) {
-            // A batch that no one receives is none: that is the only error.
+            // The only error is that no viewer receives the batch.
             let send = |batch| drop(sender.send(batch));
             if is_new {
                 let run = viewer::run(&self.0.live).to_string();
@@ -257,9 +257,12 @@ impl Desk {
                 let bytes = viewer::frames(&update);
                 send(Batch::Frames(Arc::new(update), bytes));
             }
-            for event in news.events {
-                let text = viewer::event(&event).to_string().into();
-                send(Batch::Event(Arc::new(event), text));
+            if !news.events.is_empty() {
+                let events = news.events.into_iter().map(|event| {
+                    let text = viewer::event(&event).to_string();
+                    (event, text)
+                });
+                send(Batch::Events(events.collect()));
             }
             let drawing = news.drawing.iter().map(viewer::drawing);
             let state = is_state_due.then(|| self.state());
@@ -296,7 +299,7 @@ impl Desk {
             "type": "state",
             "paused": controls.is_paused(),
             "speed": controls.speed(),
-            "stopped": controls.is_stopped(),
+            "stopped": controls.is_stop_ordered(),
             "dropped_frames": live.dropped_frames(),
             "viewers": self.0.viewers.load(Ordering::Relaxed),
             "quantities": quantities(live),

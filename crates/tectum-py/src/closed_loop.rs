@@ -55,8 +55,8 @@ pub struct PolledClock<'a, 'w> {
     /// The end of a wait that was interrupted.
     skipped_to_ns: u64,
     interrupt: &'a RefCell<&'w mut Interrupt>,
-    /// Where those who watch set the pace of a simulated clock.
-    pace: Option<Pace>,
+    /// Where those who watch set the pace of a simulated clock, and what ends its waits.
+    pace: Option<(Pace, &'a AtomicBool)>,
 }
 
 impl<'a, 'w> PolledClock<'a, 'w> {
@@ -70,11 +70,11 @@ impl<'a, 'w> PolledClock<'a, 'w> {
         }
     }
 
-    /// With the pace of those who watch, under a simulated clock.
-    pub fn at_pace(self, controls: Option<&Controls>) -> Self {
+    /// With the pace of those who watch, under a simulated clock; `stop` ends the run.
+    pub fn at_pace(self, controls: Option<&Controls>, stop: &'a AtomicBool) -> Self {
         let pace = controls.filter(|_| !self.clock.is_real());
         Self {
-            pace: pace.map(|controls| Pace::new(controls.clone())),
+            pace: pace.map(|controls| (Pace::new(controls.clone()), stop)),
             ..self
         }
     }
@@ -86,9 +86,11 @@ impl Clock for PolledClock<'_, '_> {
     }
 
     fn wait_until(&mut self, deadline_ns: u64) -> u64 {
-        if let Some(pace) = &mut self.pace {
+        if let Some((pace, stop)) = &mut self.pace {
             let interrupt = self.interrupt;
-            pace.wait(deadline_ns, &|| interrupt.borrow_mut().poll().is_break());
+            pace.wait(deadline_ns, &|| {
+                stop.load(Ordering::Relaxed) || interrupt.borrow_mut().poll().is_break()
+            });
         }
         let interval_ns = INTERVAL.as_nanos() as u64 / 2;
         while self.clock.is_real() && deadline_ns > self.clock.now_ns() + interval_ns {

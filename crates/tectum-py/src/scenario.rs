@@ -137,24 +137,25 @@ pub fn run(
             periods: Periods::default(),
             folder,
         };
+        // A signal of the caller is the caller's: a viewer does not set it.
+        let is_stopped =
+            || stop.load(Ordering::Relaxed) || controls.is_some_and(Controls::is_stopped);
         let (outcome, granted) = scenario
             .run
             .real_time
             .run(|| {
                 let interrupt = RefCell::new(&mut *interrupt);
                 let clock = PolledClock::start(scenario.run.clock, &interrupt);
-                let mut clock = clock.at_pace(controls);
+                let mut clock = clock.at_pace(controls, &stop);
                 closed_loop.run(&mut clock, &mut recording, &mut |done| {
-                    if controls.is_some_and(Controls::is_stopped) {
-                        stop.store(true, Ordering::Relaxed);
-                    }
-                    if stop.load(Ordering::Relaxed) {
+                    if is_stopped() {
                         return ControlFlow::Break(());
                     }
                     interrupt.borrow_mut().watch(running(done))
                 })
             })
             .or_raise()?;
+        let was_stopped = is_stopped();
         let folder = recording.folder.as_ref().map(RunFolder::complete_path);
         let folder = folder.unwrap_or(Path::new("")).to_owned();
         let summary = RunSummary::new(&scenario, &outcome, granted, 0, &folder);
@@ -174,7 +175,7 @@ pub fn run(
             outcome,
             spec,
             folder: path,
-            is_stopped: stop.load(Ordering::Relaxed),
+            is_stopped: was_stopped,
         })
     })?;
     run_of(py, finished)

@@ -35,6 +35,8 @@ pub(super) struct Telemetry {
     dt_ns: u64,
     /// Deadline misses that were shown.
     misses: u64,
+    /// How late the loop woke up for the next period, under a real clock.
+    lateness_ns: Option<u64>,
 }
 
 /// The numbers of the summary.
@@ -116,6 +118,21 @@ impl Telemetry {
             state: Vec::with_capacity(hidden),
             dt_ns: (spec.dt_s * 1e9).round() as u64,
             misses: 0,
+            lateness_ns: None,
+        }
+    }
+
+    /// Begins with the counts of a run that may continue an earlier one.
+    pub fn begin(&mut self, metrics: &Metrics) {
+        self.misses = metrics.deadline_misses;
+        self.counts.set(metrics, self.dt_ns);
+    }
+
+    /// Counts how late the loop woke up for a period, which is shown with it.
+    pub fn woke(&mut self, lateness_ns: u64) {
+        if let Some(lateness) = &self.lateness {
+            lateness.record(lateness_ns);
+            self.lateness_ns = Some(lateness_ns);
         }
     }
 
@@ -139,7 +156,7 @@ impl Telemetry {
             | Marks::FALLBACK.when(record.fallback)
             | Marks::EPISODE_END.when(record.terminated);
         let ms = |ns: Option<u64>| ns.map_or(f32::NAN, |ns| ns as f32 / 1e6);
-        let lateness_ns = record.timing.map(|timing| timing.lateness_ns);
+        let lateness_ns = self.lateness_ns.take();
         let measure = self.has_measure.then_some(record.measure as f32);
         let numbers = self.places.iter().map(|place| record.observation[*place]);
         let values = numbers.chain(record.action.iter().copied()).chain(measure);
@@ -149,9 +166,6 @@ impl Telemetry {
             .write_all(tick, time_ns, marks, values, &[], &self.state);
         if let Some(ns) = latency_ns {
             self.latency.record(ns);
-        }
-        if let (Some(lateness), Some(ns)) = (&self.lateness, lateness_ns) {
-            lateness.record(ns);
         }
     }
 

@@ -25,7 +25,10 @@ struct State {
     steps: AtomicU64,
     /// The bits of a float64, seconds of the run for each second; 0 for as fast as possible.
     speed: AtomicU64,
+    /// The run is to end.
     is_stopped: AtomicBool,
+    /// A stop was ordered, under any clock.
+    is_stop_ordered: AtomicBool,
     /// What a stop does under a real clock.
     stop: Mutex<Option<Box<dyn Fn() + Send>>>,
     change: (Mutex<()>, Condvar),
@@ -39,6 +42,7 @@ impl Controls {
             steps: AtomicU64::new(0),
             speed: AtomicU64::new(0),
             is_stopped: AtomicBool::new(false),
+            is_stop_ordered: AtomicBool::new(false),
             stop: Mutex::default(),
             change: Default::default(),
         }))
@@ -106,6 +110,7 @@ impl Controls {
     /// Stops the run: under a simulated clock it ends, under a real one the body gets its safe
     /// action until the run ends.
     pub fn stop(&self) {
+        self.0.is_stop_ordered.store(true, Ordering::Relaxed);
         match (self.0.clock, &*lock(&self.0.stop)) {
             (ClockKind::Real, Some(stop)) => stop(),
             _ => self.0.is_stopped.store(true, Ordering::Relaxed),
@@ -116,6 +121,11 @@ impl Controls {
     /// Whether the run is to end.
     pub fn is_stopped(&self) -> bool {
         self.0.is_stopped.load(Ordering::Relaxed)
+    }
+
+    /// Whether a stop was ordered: under a real clock the body gets its safe action from then on.
+    pub fn is_stop_ordered(&self) -> bool {
+        self.0.is_stop_ordered.load(Ordering::Relaxed)
     }
 
     /// Whether it is paused.

@@ -73,6 +73,14 @@ impl EventWriter {
 }
 
 impl Events {
+    /// Adds an event; waits while the list is being read.
+    pub(super) fn add(&self, event: Event) {
+        let mut fresh = lock(&self.fresh);
+        if fresh.len() < MAX_EVENTS {
+            fresh.push(event);
+        }
+    }
+
     pub(super) fn writer(&self) -> EventWriter {
         EventWriter {
             fresh: self.fresh.clone(),

@@ -129,7 +129,11 @@ async fn serve(desk: &Desk, socket: &mut Socket) -> Served<()> {
         tokio::select! {
             batch = feed.recv() => match batch {
                 Ok(Batch::Frames(update, _)) => session.send_frames(socket, &update).await?,
-                Ok(Batch::Event(event, _)) => session.send_event(socket, &event).await?,
+                Ok(Batch::Events(events)) => {
+                    for (event, _) in &*events {
+                        session.send_event(socket, event).await?;
+                    }
+                }
                 Ok(Batch::Run(number, _)) if number > descriptions => {
                     session.describe_again(desk, socket).await?;
                 }
@@ -138,6 +142,8 @@ async fn serve(desk: &Desk, socket: &mut Socket) -> Served<()> {
                     desk.count_lost(count);
                     let text = format!("this client was too slow and lost {count} batches");
                     send_json(socket, &status(1, &text)).await?;
+                    // A description may be among them.
+                    session.describe_again(desk, socket).await?;
                 }
                 Err(RecvError::Closed) => return Ok(()),
             },

@@ -31,7 +31,8 @@ const HEADERS: [(HeaderName, &str); 5] = [
 
 /// Checks where a request comes from.
 pub(super) async fn check(State(desk): State<Desk>, request: Request, next: Next) -> Response {
-    let refused = refusal(request.headers(), desk.0.token.is_some());
+    let is_root = request.uri().path() == "/";
+    let refused = refusal(request.headers(), desk.0.token.is_some(), is_root);
     let mut response = match refused {
         Some(reason) => (StatusCode::FORBIDDEN, reason).into_response(),
         None => next.run(request).await,
@@ -45,17 +46,19 @@ pub(super) async fn check(State(desk): State<Desk>, request: Request, next: Next
 }
 
 /// Why a request is refused. Without a token only this machine's names reach the server: a page of
-/// another host whose name points to this machine is refused too.
-fn refusal(headers: &HeaderMap, has_token: bool) -> Option<&'static str> {
+/// another host whose name points to this machine is refused too. A request of a page is accepted
+/// from a page of this server. At `/`, which serves Foxglove's protocol and accepts no commands, it
+/// is accepted from any page of this machine.
+fn refusal(headers: &HeaderMap, has_token: bool, is_root: bool) -> Option<&'static str> {
     let text = |name: HeaderName| headers.get(name).map(|value| value.to_str().unwrap_or("?"));
     let host = text(HOST).unwrap_or_default();
     if !has_token && !is_local_authority(host) {
         return Some("this server is for names of this machine, such as localhost\n");
     }
-    let is_own = |origin: &str| has_token && authority_of(origin) == Some(host);
-    let is_foreign = |origin: &str| !is_local_origin(origin) && !is_own(origin);
+    let is_own = |origin: &str| authority_of(origin) == Some(host);
+    let is_accepted = |origin: &str| is_own(origin) || (is_root && is_local_origin(origin));
     text(ORIGIN)
-        .is_some_and(is_foreign)
+        .is_some_and(|origin| !is_accepted(origin))
         .then_some("pages of other origins are refused\n")
 }
 
@@ -91,27 +94,61 @@ mod tests {
 
     #[test]
     fn hosts_and_origins_of_others_are_refused() {
-        for (host, origin, has_token, is_accepted) in [
-            ("127.0.0.1:8080", None, false, true),
-            ("localhost:8080", Some("http://localhost:8080"), false, true),
-            ("127.0.0.1:8080", Some("http://example.org"), false, false),
-            ("127.0.0.1:8080", Some("null"), false, false),
+        // Host, origin, whether a token is set, whether `/live` is served, whether `/` is.
+        for (host, origin, has_token, is_live_served, is_root_served) in [
+            ("127.0.0.1:8080", None, false, true, true),
+            (
+                "localhost:8080",
+                Some("http://localhost:8080"),
+                false,
+                true,
+                true,
+            ),
+            (
+                "localhost:8080",
+                Some("http://localhost:9000"),
+                false,
+                false,
+                true,
+            ),
+            (
+                "127.0.0.1:8080",
+                Some("http://example.org"),
+                false,
+                false,
+                false,
+            ),
+            ("127.0.0.1:8080", Some("null"), false, false, false),
             // A name of another host that points to this machine.
-            ("example.org:8080", None, false, false),
-            ("example.org", Some("http://example.org"), false, false),
-            ("", None, false, false),
-            ("robot:8080", Some("http://robot:8080"), true, true),
-            ("robot:8080", Some("http://localhost:8080"), true, true),
-            ("robot:8080", Some("http://robot:8081"), true, false),
-            ("robot:8080", None, true, true),
+            ("example.org:8080", None, false, false, false),
+            (
+                "example.org",
+                Some("http://example.org"),
+                false,
+                false,
+                false,
+            ),
+            ("", None, false, false, false),
+            ("robot:8080", Some("http://robot:8080"), true, true, true),
+            (
+                "robot:8080",
+                Some("http://localhost:8080"),
+                true,
+                false,
+                true,
+            ),
+            ("robot:8080", Some("http://robot:8081"), true, false, false),
+            ("robot:8080", None, true, true, true),
         ] {
             let mut headers = HeaderMap::new();
             headers.insert(HOST, HeaderValue::from_static(host));
             if let Some(origin) = origin {
                 headers.insert(ORIGIN, HeaderValue::from_static(origin));
             }
-            let refused = refusal(&headers, has_token);
-            assert_eq!(refused.is_none(), is_accepted, "{host} {origin:?}");
+            for (is_root, is_served) in [(false, is_live_served), (true, is_root_served)] {
+                let refused = refusal(&headers, has_token, is_root);
+                assert_eq!(refused.is_none(), is_served, "{host} {origin:?} {is_root}");
+            }
         }
     }
 }

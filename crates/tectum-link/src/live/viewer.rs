@@ -30,6 +30,8 @@ const MAX_ORDER: usize = 4096;
 const MAX_ORDERS_PER_S: u32 = 200;
 /// How long a viewer may take to show its token.
 const TOKEN_LIMIT: Duration = Duration::from_secs(10);
+/// Why a connection without a token ends; the page then asks again.
+const NO_TOKEN: &str = "no token within 10 s";
 /// How long a viewer may take nothing.
 const STALL_LIMIT: Duration = Duration::from_secs(30);
 
@@ -63,10 +65,37 @@ pub(super) async fn enter(
         .max_frame_size(MAX_ORDER)
         .on_upgrade(move |socket| async move {
             let mut socket = Socket::Accepted(Box::new(socket));
-            let viewer = Viewer::new(desk);
-            let ended = viewer.serve(&mut socket, is_known).await;
+            let ended = serve(desk, &mut socket, is_known).await;
             close(&mut socket, ended).await;
         })
+}
+
+/// Serves a viewer, which counts as one from its token on.
+async fn serve(desk: Desk, socket: &mut Socket, is_known: bool) -> Served<()> {
+    if !is_known {
+        require_token(&desk, socket).await?;
+    }
+    Viewer::new(desk).serve(socket).await
+}
+
+async fn require_token(desk: &Desk, socket: &mut Socket) -> Served<()> {
+    send_json(socket, &json!({ "type": "token" })).await?;
+    let shown = tokio::time::timeout(TOKEN_LIMIT, socket.receive()).await;
+    let shown = shown.map_err(|_| NO_TOKEN.to_owned())?;
+    let is_right = match shown.map_err(|_| String::new())? {
+        Frame::Text(text) => match serde_json::from_str(&text) {
+            Ok(Order::Token { token: shown }) => {
+                let token = desk.0.token.as_ref();
+                token.is_none_or(|token| is_same(shown.as_bytes(), token.secret().as_bytes()))
+            }
+            _ => false,
+        },
+        _ => false,
+    };
+    match is_right {
+        true => Ok(()),
+        false => Err("the token is not the one of this run".to_owned()),
+    }
 }
 
 /// Ends a connection, with the reason if it is an error.
@@ -96,25 +125,24 @@ impl Viewer {
         Self { desk }
     }
 
-    async fn serve(&self, socket: &mut Socket, is_known: bool) -> Served<()> {
-        if !is_known {
-            self.require_token(socket).await?;
-        }
+    async fn serve(&self, socket: &mut Socket) -> Served<()> {
         let Joined {
-            descriptions,
+            mut descriptions,
             past,
             mut batches,
         } = self.desk.join();
         send_json(socket, &run(&self.desk.0.live)).await?;
-        for update in past
-            .updates
-            .iter()
-            .filter(|update| !update.words.is_empty())
-        {
-            send(socket, Frame::Binary(frames(update))).await?;
+        // Freed one by one.
+        for update in past.updates {
+            if !update.words.is_empty() {
+                send(socket, Frame::Binary(frames(&update))).await?;
+            }
         }
-        for known in &past.events {
-            send_json(socket, &event(known)).await?;
+        for known in past.events {
+            send_json(socket, &event(&known)).await?;
+        }
+        if let Some(last) = past.drawing {
+            send_json(socket, &drawing(&last)).await?;
         }
         send_json(socket, &self.desk.state()).await?;
         let mut rate = Rate::new(MAX_ORDERS_PER_S);
@@ -124,13 +152,28 @@ impl Viewer {
                     Ok(Batch::Frames(_, bytes)) => send(socket, Frame::Binary(bytes)).await?,
                     // It has this one.
                     Ok(Batch::Run(number, _)) if number <= descriptions => {}
-                    Ok(Batch::Event(_, text) | Batch::Text(text) | Batch::Run(_, text)) => {
+                    Ok(Batch::Run(number, text)) => {
+                        descriptions = number;
                         send(socket, Frame::Text((*text).to_owned())).await?;
+                    }
+                    Ok(Batch::Text(text)) => {
+                        send(socket, Frame::Text((*text).to_owned())).await?;
+                    }
+                    Ok(Batch::Events(events)) => {
+                        for (_, text) in &*events {
+                            send(socket, Frame::Text(text.clone())).await?;
+                        }
                     }
                     Err(RecvError::Lagged(count)) => {
                         self.desk.count_lost(count);
                         let lost = json!({ "type": "lost", "batches": count });
                         send_json(socket, &lost).await?;
+                        // A description may be among them.
+                        let present = self.desk.0.live.descriptions();
+                        if present > descriptions {
+                            descriptions = present;
+                            send_json(socket, &run(&self.desk.0.live)).await?;
+                        }
                     }
                     Err(RecvError::Closed) => batches = None,
                 },
@@ -159,25 +202,6 @@ impl Viewer {
         send_json(socket, &end).await
     }
 
-    async fn require_token(&self, socket: &mut Socket) -> Served<()> {
-        send_json(socket, &json!({ "type": "token" })).await?;
-        let shown = tokio::time::timeout(TOKEN_LIMIT, socket.receive()).await;
-        let is_right = match shown {
-            Ok(Ok(Frame::Text(text))) => match serde_json::from_str(&text) {
-                Ok(Order::Token { token: shown }) => {
-                    let token = self.desk.0.token.as_ref();
-                    token.is_none_or(|token| is_same(shown.as_bytes(), token.secret().as_bytes()))
-                }
-                _ => false,
-            },
-            _ => false,
-        };
-        match is_right {
-            true => Ok(()),
-            false => Err("the token is not the one of this run".to_owned()),
-        }
-    }
-
     /// Does what an order says; an error is the reason why not.
     fn obey(&self, text: &str) -> Served<()> {
         let order: Order = serde_json::from_str(text).map_err(|error| format!("order: {error}"))?;
@@ -200,14 +224,12 @@ impl Viewer {
         };
         let text = done.map_err(|error| error.to_string())?;
         let (step, time_s) = live.latest();
-        let mut events = live.event_writer();
-        events.add(Event {
+        live.add_event(Event {
             step,
             time_s,
             kind: EventKind::Control,
             text: format!("a viewer: {text}"),
         });
-        events.send();
         Ok(())
     }
 }
