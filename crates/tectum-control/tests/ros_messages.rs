@@ -433,7 +433,7 @@ fn definitions_that_are_not_whole_are_refused_by_line() {
         ),
         (
             many.as_str(),
-            "line 10001: more than 10000 fields and constants",
+            "line 10001: more than 10000 types, fields and constants",
         ),
     ] {
         let error = Definition::parse("p/T", text)
